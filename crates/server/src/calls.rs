@@ -1,7 +1,7 @@
-//! Many calls on one stream, several per frame, answered in any order. The stream is one machine that
-//! is polled by the connection: it reads calls only while answers can be written, so a client that
-//! reads nothing is not served either. It holds no more than its bound of calls, in number and in
-//! bytes, the refusals of one frame, and the pages that there is room for.
+//! A stream that carries many calls, several per frame, answered in any order. The connection polls
+//! the stream. It reads calls only while it can write answers, so a client that stops reading is no
+//! longer served. Memory is bounded by the number and bytes of calls in flight, the refusals of one
+//! frame, and the pages that have room.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -37,10 +37,9 @@ use crate::{
     wire::{Said, Sending},
 };
 
-/// An answer, and the room that it has if it is a page.
+/// An answer, and its room in memory if it is a page.
 type Answered = (NumberedAnswer, Option<Charge>);
 
-/// A stream of calls.
 pub(crate) struct Calls {
     asked: Said<CallsFrame>,
     guest: Arc<Guest>,
@@ -48,17 +47,18 @@ pub(crate) struct Calls {
     welcomed: bool,
     handler: Handler,
     running: FuturesUnordered<BoxFuture<'static, Option<Answered>>>,
-    /// Answers to calls that never ran. While there are any, no frame is read.
+    /// Answers to calls that were refused without running. While there are any, the stream reads no
+    /// frame.
     refused: VecDeque<NumberedAnswer>,
-    /// Calls that may be abandoned.
+    /// Handles that cancel the calls a client may abandon, by call number.
     waiting: HashMap<u64, AbortHandle>,
-    /// Ends when the server stops.
+    /// Resolves when the server stops.
     stopping: BoxFuture<'static, ()>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Calls {
-    /// The stream that answers `asked`.
+    /// Builds the stream that answers the calls read from `asked`.
     pub(crate) fn new(
         handler: Handler,
         guest: Arc<Guest>,
@@ -67,7 +67,7 @@ impl Calls {
         let place = handler.stream()?;
         let mut stopping = handler.stopping.clone();
         let stopping = async move {
-            // An error means that the server is gone, which is a stop too.
+            // An error means that the server was dropped, which is a stop too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         };
         Ok(Self {
@@ -120,7 +120,8 @@ impl Calls {
         }
     }
 
-    /// Runs a call of so many bytes. There may be very many that wait, so what they are made of counts.
+    /// Runs a call of so many bytes. Many calls can be in flight at once, so the size of their
+    /// futures counts too.
     fn run(
         &mut self,
         (number, abandonable, bytes): (u64, bool, usize),
@@ -140,8 +141,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Takes no more calls, and lets those go that may be long in coming: the caller asks another
-    /// server, or this one again.
+    /// Reads no more calls, and fails the long-polling calls: the caller retries at another server,
+    /// or at this one.
     fn stop(&mut self) {
         self.asking = false;
         for (number, call) in self.waiting.drain() {
@@ -151,7 +152,7 @@ impl Calls {
         }
     }
 
-    /// Reads what the client has asked, if it has.
+    /// Reads the frames that the client has sent so far.
     fn poll_asked(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
             if !self.asking || !self.refused.is_empty() {
@@ -192,7 +193,7 @@ impl Calls {
     }
 }
 
-/// Answers what is read from the store.
+/// Performs an operation that reads from the store.
 async fn read(
     handler: Handler,
     guest: Arc<Guest>,

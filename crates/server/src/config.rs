@@ -1,4 +1,4 @@
-//! What a configuration file can say, and every bound of the network side with its reason.
+//! The settings of a configuration file, and every bound of the network side with its reason.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,26 +24,27 @@ use crate::{
     tls,
 };
 
-/// How a server runs. What a file leaves out has the default.
+/// Settings of a server. A setting that the file leaves out has its default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where gRPC listens.
+    /// Address of the gRPC listener.
     pub grpc_address: SocketAddr,
-    /// Where HTTP listens.
+    /// Address of the HTTP listener, which serves probes and metrics.
     pub http_address: SocketAddr,
-    /// The folder of the store, unless `store` names a database.
+    /// Folder of the SQLite store, unless `store` names a database.
     pub data: PathBuf,
-    /// The database that holds the store; without it the store is an SQLite file in `data`.
+    /// Address of the database that holds the store. Without it the store is an SQLite file in
+    /// `data`.
     pub store: Option<StoreAddress>,
-    /// This server as one of several on the same database.
+    /// Settings of this server as one node of a cluster on the same database.
     pub node: Option<NodeConfig>,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
-    /// What is said of single namespaces.
+    /// Settings of single namespaces, by name.
     pub namespace: BTreeMap<String, NamespaceConfig>,
-    /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
-    /// runs; after that they go to others.
+    /// Milliseconds that a worker has to reconnect after its stream is lost. After that, its
+    /// activities are retried on other workers.
     pub worker_grace_ms: u64,
     /// TLS for gRPC; without it connections are plain.
     pub tls: Option<Tls>,
@@ -90,12 +91,13 @@ impl Config {
         Ok(borders)
     }
 
-    /// The server is, or may become, one of several.
+    /// Whether the server is, or may become, one of several on its database.
     pub(crate) const fn clustered(&self) -> bool {
         self.node.is_some() || self.store.is_some()
     }
 
-    /// Where the store is, for messages: a database without user and password, or the data folder.
+    /// Where the store is, for messages: the database without user and password, or the data
+    /// folder.
     pub fn store_place(&self) -> String {
         match &self.store {
             Some(address) => abide_store_postgres::Options::new(&address.0)
@@ -105,36 +107,39 @@ impl Config {
     }
 }
 
-/// What is said of one namespace.
+/// Settings of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamespaceConfig {
-    /// The namespaces whose runs may start children here, and signal, cancel and terminate workflows.
+    /// Namespaces whose runs may start children here, and signal, cancel and terminate workflows.
     pub accepts_from: BTreeSet<String>,
 }
 
-/// A server as one of several on the same database.
+/// Settings of a server as one node of a cluster on the same database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeConfig {
-    /// The node's name, the same after a restart; by default where others reach it.
+    /// The node's name, which stays the same after a restart. By default the address at which
+    /// others reach it.
     pub name: Option<String>,
-    /// Host and port at which other nodes reach it; by default where gRPC listens.
+    /// Host and port at which other nodes reach this one. By default the address of the gRPC
+    /// listener.
     pub advertise: Option<String>,
-    /// Milliseconds that a node may be silent before others take its runs; the same on all nodes.
+    /// Milliseconds without a renewed lease after which other nodes take over this node's runs. The
+    /// same on all nodes.
     pub lease_ms: Option<u64>,
-    /// The secret that all nodes share. It is never written.
+    /// The secret that all nodes share. It is never serialised.
     #[serde(skip_serializing)]
     pub secret: Option<Secret>,
-    /// A file that holds the secret, unless `secret` does.
+    /// Path of a file that holds the secret, unless `secret` is set.
     pub secret_file: Option<PathBuf>,
-    /// The name that the certificates of all nodes have, and those of clients do not. With it nodes need no
-    /// secret; if there is one too, they must have both.
+    /// A name in the certificates of all nodes, and not in those of clients. With it nodes need no
+    /// secret; if a secret is set too, nodes must have both.
     pub certificate_name: Option<String>,
 }
 
 impl NodeConfig {
-    /// Refuses what would harm a cluster, before anything is opened.
+    /// Refuses settings that would harm a cluster, before anything is opened.
     pub(crate) fn check(&self, tls: Option<&Tls>) -> Result<(), ServerError> {
         self.lease_time()?;
         if let Some(address) = &self.advertise {
@@ -148,8 +153,8 @@ impl NodeConfig {
         self.credentials(tls).map(drop)
     }
 
-    /// How this node and others know each other. None if the server is not told to be one of several: it
-    /// is the only one of its database then.
+    /// How nodes authenticate each other. `None` if this server is not configured as one of
+    /// several: it is then the only one on its database.
     pub(crate) fn credentials(
         &self,
         tls: Option<&Tls>,
@@ -173,7 +178,7 @@ impl NodeConfig {
         secret.check().map(Some)
     }
 
-    /// The lease of a node that listens here.
+    /// Lease options of a node that listens on this address.
     pub(crate) fn lease(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
         let address = self.advertise.clone().unwrap_or_else(|| listens.to_string());
         check_reachable(&address)?;
@@ -185,7 +190,7 @@ impl NodeConfig {
         })
     }
 
-    /// The lease of a node that keeps to itself, and listens here.
+    /// Lease options of a node without peers that listens on this address.
     pub(crate) fn lease_alone(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
         Ok(LeaseOptions {
             node: listens.to_string(),
@@ -195,15 +200,15 @@ impl NodeConfig {
         })
     }
 
-    /// How long the lease lasts.
+    /// Duration of the lease, checked against its bounds.
     pub(crate) fn lease_time(&self) -> Result<Duration, ServerError> {
         let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
         if LEASES.contains(&lease) { Ok(lease) } else { Err(ServerError::Lease(lease)) }
     }
 }
 
-/// The name that the certificates of nodes have. The server's own must have it, and callers must have
-/// certificates at all.
+/// Checks the certificate name of nodes. The server's own certificate must have it, and TLS must
+/// require certificates of callers.
 fn node_name(name: &str, tls: Option<&Tls>) -> Result<ServerName<'static>, ServerError> {
     let refused = |reason: String| ServerError::CertificateName { name: name.to_owned(), reason };
     let parsed = ServerName::try_from(name.to_owned());
@@ -219,7 +224,8 @@ fn node_name(name: &str, tls: Option<&Tls>) -> Result<ServerName<'static>, Serve
     Ok(parsed)
 }
 
-/// Refuses an address that means another place on each machine, or no place at all.
+/// Refuses an address that other machines cannot use: one that is local to each machine, or none at
+/// all.
 fn check_reachable(address: &str) -> Result<(), ServerError> {
     let nowhere = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
     let has_port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
@@ -229,12 +235,12 @@ fn check_reachable(address: &str) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// A lease that is shorter would be lost to a slow commit; with a longer one, nobody would take over from
-/// a node that has died.
+/// A shorter lease would be lost to a slow commit. With a longer one, no node would take over from
+/// a dead one in useful time.
 const LEASES: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(3600);
 
-/// The address of a database: `postgres://user:password@host:port/database`. It may hold a password, so it
-/// is shown and written without one.
+/// Address of a database: `postgres://user:password@host:port/database`. It may hold a password, so
+/// it is displayed and serialised without one.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct StoreAddress(pub String);
@@ -262,15 +268,15 @@ impl Serialize for StoreAddress {
     }
 }
 
-/// TLS for gRPC, by files in PEM.
+/// TLS for gRPC, from PEM files.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The server's certificate and those between it and its root.
+    /// Path of the server's certificate chain.
     pub certificate: PathBuf,
-    /// The private key of the certificate.
+    /// Path of the certificate's private key.
     pub key: PathBuf,
-    /// The root of the certificates that clients must have; without it clients need none.
+    /// Path of the root certificate that signs client certificates. Without it clients need none.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -278,40 +284,47 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
-    /// Bytes of one request or frame: it is held in memory as a whole.
+    /// Largest request or frame in bytes: it is held in memory as a whole.
     pub message_bytes: usize,
-    /// Open connections of each listener: each costs buffers and a descriptor. One more makes the one
-    /// end that has been idle for longest; a held call or a worker's stream is not idle.
+    /// Open connections per listener: each costs buffers and a file descriptor. Beyond that, the
+    /// connection that has been idle for longest is evicted. A connection with a long-polling call
+    /// or a worker stream is not idle.
     pub connections: usize,
-    /// The same of one address, or of one IPv6 network of 64 bits: no machine may have all of them.
+    /// The same per address, or per IPv6 network of 64 bits, so that one machine cannot use up all
+    /// connections.
     pub connections_per_address: usize,
-    /// Bytes in flight over all connections: messages that are not complete, requests that wait for
-    /// their answer, answers that were not read. Above, the connection ends that holds the most for the
-    /// longest. A third is for messages and pages of more than 64 kB, which wait for each other.
+    /// Bytes in flight over all connections: incomplete messages, requests that wait for their
+    /// answer, and unread answers. Above this the server evicts the connection with the largest
+    /// product of bytes and time. A third is reserved for messages and pages of more than 64 kB,
+    /// which queue for it.
     pub bytes_in_flight: usize,
-    /// The same of one connection in calls that wait for their answer, which are refused above it, and in
-    /// answers that it does not read, which wait above it. Of the room for large messages it has at most
-    /// half.
+    /// Bytes in flight of one connection. Above this, calls that wait for their answer are refused,
+    /// and unread answers are held back. One connection gets at most half of the room for large
+    /// messages.
     pub bytes_per_connection: usize,
-    /// Bytes that peers may send ahead of what is read, shared by all connections: the first few may each
-    /// send the most that makes one faster, and those that come beside many others 64 kB.
+    /// Bytes that peers may send ahead of what is read, shared by all connections. The first few
+    /// connections get the window that is useful for throughput; with many connections each gets 64
+    /// kB.
     pub receive_windows: usize,
-    /// Milliseconds that a message which has begun may stand still, and that an answer may be unread.
+    /// Milliseconds that an incomplete message may make no progress, and that an answer may stay
+    /// unread.
     pub stall_ms: u64,
     /// Streams and waiting requests of one connection.
     pub streams_per_connection: u32,
-    /// Long streams of the whole server: worker sessions, streams of calls, followed histories.
+    /// Long-lived streams of the whole server: worker sessions, streams of calls, followed
+    /// histories.
     pub streams: usize,
-    /// Calls, credits or completions of one frame: each costs more memory than its bytes.
+    /// Calls, credits or completions in one frame: each costs more memory than its bytes.
     pub items_per_frame: usize,
-    /// Calls of one stream that wait for their answer.
+    /// Calls in flight on one stream.
     pub calls_per_stream: usize,
-    /// Credits and tasks that one worker session holds in all: what it does not read waits in memory.
+    /// Credits plus tasks of one worker session: what the worker does not read waits in memory.
     pub credits_per_session: u32,
-    /// Milliseconds that a connection may take to say anything, and a worker to say hello.
+    /// Milliseconds that a new connection has to send its first bytes, and a worker to send its
+    /// hello.
     pub hello_timeout_ms: u64,
-    /// Milliseconds after which a silent connection is asked for a sign of life, and after which an
-    /// unanswered question ends it.
+    /// Milliseconds of silence after which a connection gets a keepalive ping, and after which an
+    /// unanswered ping closes it.
     pub keepalive_ms: u64,
     /// Milliseconds that open streams have to end when the server stops.
     pub shutdown_ms: u64,
@@ -348,7 +361,7 @@ impl Bounds {
         Duration::from_millis(self.keepalive_ms)
     }
 
-    /// A living peer answers at the latest when it was asked for a sign of life.
+    /// A live peer sends bytes at the latest in reply to a keepalive ping.
     pub(crate) fn silence(&self) -> Silence {
         let first = self.hello_timeout();
         Silence { first, later: first + 2 * self.keepalive() }
@@ -358,8 +371,9 @@ impl Bounds {
         Duration::from_millis(self.stall_ms)
     }
 
-    /// The window of a connection that comes when there are so many with it. Whichever of them stay, the
-    /// oldest has at most all, the second half of it and so on, which is a few times the whole.
+    /// Receive window of a new connection when so many are open, itself included. The windows
+    /// shrink harmonically: however connections come and go, their sum stays within a few times the
+    /// whole.
     pub(crate) fn window(&self, connections: usize) -> u32 {
         let share = self.receive_windows / connections.max(1);
         u32::try_from(share).unwrap_or(u32::MAX).clamp(LEAST_WINDOW, CONNECTION_WINDOW)
@@ -370,7 +384,7 @@ impl Bounds {
     }
 }
 
-/// What HTTP/2 gives every connection to begin with.
+/// The initial window of every HTTP/2 connection.
 const LEAST_WINDOW: u32 = 65_535;
 
 #[cfg(test)]

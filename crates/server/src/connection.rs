@@ -1,5 +1,5 @@
-//! Connections as they come in. One that stays silent loses its place, and one for which there is none
-//! is closed, or waits until there is.
+//! Accepts connections. A silent connection is closed. A new connection for which there is no place
+//! is refused, or waits for a place.
 
 use std::{
     fmt, io,
@@ -19,7 +19,8 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use crate::guests::{Guests, Place};
 
-/// Time until another try when nothing can be accepted, as when descriptors have run out.
+/// Pause before the next attempt when accepting fails, for example because file descriptors have
+/// run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a connection may be silent.
@@ -27,11 +28,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Silence {
     /// Before its first bytes.
     pub(crate) first: Duration,
-    /// Between bytes, which is longer than a living peer takes to answer a question.
+    /// Between bytes. Longer than a live peer takes to answer a ping.
     pub(crate) later: Duration,
 }
 
-/// Where connections come from. All of a network that one machine may use count as one.
+/// The origin of a connection. All addresses of a network that one machine may own count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address(IpAddr);
 
@@ -39,7 +40,7 @@ impl Address {
     pub(crate) fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V4(address) => address.into(),
-            // The last half is the machine's own to choose.
+            // The machine chooses the lower half itself.
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         })
     }
@@ -51,7 +52,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where connections come in.
 pub(crate) struct Entrance {
     listener: TcpListener,
     guests: Arc<Guests>,
@@ -63,21 +63,21 @@ impl Entrance {
         Self { listener, guests, silence }
     }
 
-    /// The next connection that there is a place for.
+    /// The next connection that gets a place.
     pub(crate) async fn next(&self) -> (Connection, Place) {
         loop {
             let (stream, address) = persist(|| self.listener.accept()).await;
             let Some(place) = self.guests.place(address).await else { continue };
-            // Frames are written whole, so waiting to fill a packet only costs time. A connection that
-            // ended meanwhile says so when it is read.
+            // Frames are written whole, so waiting to fill a packet only costs time. A connection
+            // that has ended meanwhile reports it on the next read.
             let _ = stream.set_nodelay(true);
             return (Connection::new(stream, self.silence), place);
         }
     }
 }
 
-/// Accepts until it succeeds. A failure that is not one of the incoming connection would come again at
-/// once, so the next try waits.
+/// Accepts until it succeeds. An error that is not about the incoming connection would repeat at
+/// once, so the next attempt waits.
 async fn persist<T, F>(mut accept: impl FnMut() -> F) -> T
 where
     F: Future<Output = io::Result<T>>,
@@ -99,12 +99,12 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// A connection.
+/// An accepted connection that fails its reads when the peer is silent for too long.
 pub(crate) struct Connection {
     stream: TcpStream,
     silence: Silence,
-    /// When the peer has been silent for too long. It moves with every byte, the alarm only when it
-    /// goes off.
+    /// When the peer has been silent for too long. It moves with every byte; the timer is reset
+    /// only when it fires.
     silent_at: Instant,
     alarm: Pin<Box<Sleep>>,
 }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Time that passes until something is accepted, after failures of these kinds.
+    /// Time until a connection is accepted after failures of these kinds.
     async fn wait(failures: impl IntoIterator<Item = ErrorKind>) -> Duration {
         let begun = Instant::now();
         let failures = RefCell::new(failures.into_iter().collect::<VecDeque<_>>());
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(wait([]).await, Duration::ZERO);
         let one = [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset];
         assert_eq!(wait(one).await, Duration::ZERO);
-        // No free descriptors is an error without a kind of its own.
+        // Running out of file descriptors has no error kind of its own.
         let pauses = wait([ErrorKind::Other, ErrorKind::Other]).await;
         assert!(pauses >= 2 * ACCEPT_PAUSE, "{pauses:?}");
     }

@@ -1,4 +1,4 @@
-//! Why a server could not start, or stopped.
+//! Errors of starting and running a server.
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -10,45 +10,41 @@ pub enum ServerError {
     /// The configuration cannot be read.
     #[error("the configuration cannot be read: {0}")]
     Config(#[from] toml::de::Error),
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {error}; choose another address or stop its owner")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The operating system's error, for example "address in use".
         error: io::Error,
     },
     /// A file of the TLS configuration cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     TlsFile {
-        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// A file of the TLS configuration holds something else.
+    /// A file of the TLS configuration does not hold what it should.
     #[error("{} cannot be used for TLS: {reason}", path.display())]
     TlsContent {
-        /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with the content.
         reason: String,
     },
-    /// The data folder cannot be made.
+    /// The data folder cannot be created.
     #[error("cannot make the data folder {}: {error}", path.display())]
     Data {
-        /// The data folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// Several nodes need a store that they can share.
+    /// A cluster needs a store that its nodes can share.
     #[error(
         "a node of a cluster needs a database: say --store postgres://...; the SQLite file in the \
          data folder serves one process"
     )]
     Alone,
-    /// Nobody else must be able to speak as a node.
+    /// A cluster needs a secret, so that only its nodes can act as nodes.
     #[error(
         "several servers on one database need a secret that they share, so that nobody else can speak as \
          one of them: make one by `abide nodes secret > node.secret`, give the file to all of them, and say \
@@ -57,26 +53,25 @@ pub enum ServerError {
          --advertise"
     )]
     NoSecret,
-    /// Nodes cannot be known by this name.
+    /// The certificate name cannot identify nodes.
     #[error(
         "nodes cannot be known by {name:?}, the certificate_name under [node]: {reason}; the certificates of \
          all nodes have this name among their alternative names, and those of clients do not"
     )]
     CertificateName {
-        /// The name.
         name: String,
-        /// Why.
+        /// What is wrong with the name.
         reason: String,
     },
-    /// The secret can be guessed.
+    /// The secret is too short to be safe from guessing.
     #[error(
         "the secret of the nodes has {bytes} bytes and needs {least} at least: make one by `abide nodes \
          secret`"
     )]
     ShortSecret {
-        /// How many it has.
+        /// Length of the secret.
         bytes: usize,
-        /// How many it needs.
+        /// Smallest length that is accepted.
         least: usize,
     },
     /// The file of the secret cannot be read.
@@ -85,9 +80,8 @@ pub enum ServerError {
         path.display()
     )]
     SecretFile {
-        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         error: io::Error,
     },
     /// Other nodes cannot reach this address.
@@ -95,13 +89,13 @@ pub enum ServerError {
         "other nodes cannot reach {0}: say by --advertise at which host and port they find this one"
     )]
     Advertise(String),
-    /// Nobody could tell this node from others by its name.
+    /// The node's name is not valid.
     #[error("{0:?} is no name for a node: it needs characters that can be seen, on one line")]
     NodeName(String),
-    /// Something is said of a namespace that does not exist.
+    /// The configuration has settings for a namespace that does not exist.
     #[error("the configuration speaks of the namespace {0:?}, which is not one of `namespaces`")]
     Namespace(String),
-    /// The lease is too short to be kept, or too long to be of use.
+    /// The lease is too short to be renewed in time, or too long to be of use.
     #[error(
         "a lease of {0:?} is refused: it lasts from 200 milliseconds to an hour, 5 seconds by default"
     )]
@@ -112,16 +106,16 @@ pub enum ServerError {
     /// The database cannot be opened.
     #[error(transparent)]
     Database(#[from] abide_store_postgres::OpenError),
-    /// The engine cannot serve its runs any more: its store has stopped, or another node has them.
+    /// The engine can no longer serve its runs: its store has stopped, or another node owns them.
     #[error("the engine has failed: {0}; start it again, what was acknowledged is safe")]
     Engine(String),
-    /// A task of the server failed, which is a bug.
+    /// A task of the server panicked, which is a bug.
     #[error("a task of the server failed: {0}")]
     Panicked(tokio::task::JoinError),
     /// The gRPC server failed.
     #[error("the gRPC server failed: {}", with_causes(.0))]
     Grpc(#[from] tonic::transport::Error),
-    /// Reflection cannot be offered.
+    /// The reflection service cannot be built.
     #[error("the descriptors for reflection are damaged: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
     /// The HTTP listener failed.

@@ -1,4 +1,4 @@
-//! Gives operations to the engine. Single calls and streams of calls share it.
+//! Passes operations to the engine. Single calls and streams of calls share it.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,24 +16,23 @@ use tonic::Status;
 
 use crate::{Bounds, guests::Guests, metrics::Results};
 
-/// How long a stream waits before it asks a shard again that is being opened anew.
+/// Pause before a stream retries at a shard that is being reopened.
 const REOPENING: Duration = Duration::from_millis(100);
 
-/// What every method needs.
+/// Shared state of all methods.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bounds: Arc<Bounds>,
-    /// Where the server listens.
+    /// Address of the gRPC listener.
     listens: SocketAddr,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
-    /// Who is connected.
     pub(crate) guests: Arc<Guests>,
-    /// How calls of clients ended.
+    /// Counts calls of clients by result.
     pub(crate) calls: Arc<Results>,
-    /// How completions of workers ended.
+    /// Counts completions of workers by result.
     pub(crate) completions: Arc<Results>,
 }
 
@@ -57,7 +56,7 @@ impl Handler {
         }
     }
 
-    /// What a message asks for. One that asks for nothing that makes sense has ended by that.
+    /// The operation of a request. A request that cannot be read is counted as a failed call.
     pub(crate) fn counted<O>(&self, read: Result<O, InvalidField>) -> Result<O, CallError> {
         let read = read.map_err(CallError::from);
         if read.is_err() {
@@ -66,7 +65,7 @@ impl Handler {
         read
     }
 
-    /// Performs an operation.
+    /// Performs an operation and counts its result.
     pub(crate) async fn perform(&self, operation: AnyOperation) -> Result<AnyAnswer, CallError> {
         let mut answer = self.engine.ask(&Caller::TRUSTED, operation).await;
         self.calls.count(&answer);
@@ -76,12 +75,13 @@ impl Handler {
         answer
     }
 
-    /// Performs what is part of an answer to somebody else's question, and is not counted as one.
+    /// Performs an operation that is part of answering another one, without counting it.
     pub(crate) async fn look<O: Operation>(&self, operation: O) -> Result<O::Answer, CallError> {
         self.engine.ask(&Caller::TRUSTED, operation.into()).await.and_then(O::answer)
     }
 
-    /// A node that is alone tells nobody where it is; whoever asks has found it here.
+    /// A node without peers advertises no address, so fill in the one at which this caller reached
+    /// it.
     fn locate(&self, nodes: &mut [NodeListing]) {
         let alone = |node: &&mut NodeListing| {
             node.address.is_empty() && node.standing == NodeStanding::Alive
@@ -91,9 +91,10 @@ impl Handler {
         }
     }
 
-    /// Whether whoever follows a run asks again: its shard is being opened anew, here or elsewhere, and
-    /// nothing that the caller did is at fault. Waits before it says so. A server that has lost its lease
-    /// may be cut off from its store for long, and the caller can follow the run at another.
+    /// Whether a stream that follows a run should retry: the shard is being reopened, here or on
+    /// another node, and the caller has done nothing wrong. Waits before it answers. If this server
+    /// has lost its lease, it may be cut off from its store for long, so the caller should follow
+    /// the run at another server instead.
     pub(crate) async fn goes_on(&self, failed: &CallError) -> bool {
         let goes_on = failed.passing() && self.engine.joined() && !self.engine.stopping();
         if goes_on {
@@ -102,23 +103,23 @@ impl Handler {
         goes_on
     }
 
-    /// A place for a long stream, to be kept until it ends.
+    /// A permit for a long-lived stream, to be held until the stream ends.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
     }
 
-    /// How many long streams there are.
+    /// Number of open long-lived streams.
     pub(crate) fn open_streams(&self) -> usize {
         self.bounds.streams.saturating_sub(self.streams.available_permits())
     }
 
-    /// How calls of clients and completions of workers ended.
+    /// Counters of client calls and of worker completions.
     pub(crate) fn results(&self) -> (&Results, &Results) {
         (&self.calls, &self.completions)
     }
 
-    /// The queue of a credit, which must be one that there can be, and how much of it.
+    /// Reads the queue and number of a credit, and checks the queue against the limits.
     pub(crate) fn credit(&self, credit: Credit) -> Result<(QueueKey, usize), CallError> {
         let (queue, credits) = credit_from_wire(credit)?;
         self.engine.check_namespace(&queue.namespace)?;
@@ -126,7 +127,7 @@ impl Handler {
         Ok((queue, credits))
     }
 
-    /// Bytes of one frame, as clients and workers are told.
+    /// The bound on frame size that clients and workers are told.
     pub(crate) fn message_bytes(&self) -> u64 {
         u64::try_from(self.bounds.message_bytes).unwrap_or(u64::MAX)
     }
@@ -143,18 +144,17 @@ pub(crate) const fn is_page(operation: &AnyOperation) -> bool {
     )
 }
 
-/// A bound of the server would be passed.
+/// The status for a request over a bound of the server.
 pub(crate) fn exceeded(what: &'static str, limit: usize) -> Status {
     status(over(what, limit))
 }
 
-/// A bound of the server would be passed.
+/// The error for a request over a bound of the server.
 pub(crate) fn over(what: &'static str, limit: usize) -> CallError {
     let limit = u64::try_from(limit).unwrap_or(u64::MAX);
     CallError::Refused(Refusal::Limit(Exceeded { what: what.into(), limit }))
 }
 
-/// The status of an error.
 pub(crate) fn status(failed: impl Into<CallError>) -> Status {
     error::to_status(error::to_detail(failed.into()))
 }

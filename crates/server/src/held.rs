@@ -1,5 +1,5 @@
-//! What a worker's session holds: credits it gave that are not used up, and tasks it was given and has
-//! not answered. It may answer for nothing else, and holds no more than its bound.
+//! What a worker session holds: unused credits, and tasks that it was given and has not completed.
+//! It may report on no other task, and holds no more than its bound.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use abide_core::{
 
 use crate::handler::over;
 
-/// Names a task within a session.
+/// Identifies a task within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HeldTask {
     Workflow(RunId, StartId),
@@ -40,34 +40,34 @@ impl From<&QueryToken> for HeldTask {
     }
 }
 
-/// What a session holds.
 pub(crate) struct Held {
     tasks: HashMap<HeldTask, Place>,
     credits: usize,
-    /// Tasks in the place of a credit.
+    /// Number of tasks in [`Place::Taken`].
     in_places: usize,
     limit: usize,
 }
 
-/// What a held task counts for.
+/// How a held task counts against the session's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It stands in the place of the credit that it was given for.
+    /// It occupies the place of the credit that it was given for.
     Taken,
-    /// It stood in such a place, and its answer is under way: the worker may take more already.
+    /// It occupied such a place, and its completion is in flight: the worker may already grant more
+    /// credit.
     Left,
-    /// It was given without credit, or on another stream.
+    /// It was given without a credit, or on another stream.
     None,
 }
 
-/// A worker's report that may go to the engine.
+/// A worker's report that may be passed to the engine.
 #[derive(Debug)]
 pub(crate) struct Permitted {
-    /// The task that it answers for.
+    /// The task that the report is about.
     pub(crate) task: HeldTask,
-    /// The attempt must be presented first, because the session was given it on another stream.
+    /// The attempt to present first, if the session was given it on another stream.
     pub(crate) present: Option<ActivityToken>,
-    /// The task is answered, unless the answer has to be repeated.
+    /// Whether the report completes the task, unless it has to be repeated.
     pub(crate) answers: bool,
 }
 
@@ -76,12 +76,12 @@ impl Held {
         Self { tasks: HashMap::new(), credits: 0, in_places: 0, limit }
     }
 
-    /// Credits and tasks that the session may hold.
+    /// Number of credits and tasks that the session may hold.
     pub(crate) const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// The worker takes so much more.
+    /// The worker grants more credits.
     pub(crate) fn credit(&mut self, credits: usize) -> Result<(), CallError> {
         let total = self.credits.saturating_add(self.in_places).saturating_add(credits);
         if total > self.limit {
@@ -91,12 +91,12 @@ impl Held {
         Ok(())
     }
 
-    /// The worker takes no more.
+    /// The worker withdraws all unused credits.
     pub(crate) fn withdraw(&mut self) {
         self.credits = 0;
     }
 
-    /// The worker is given this.
+    /// The worker is given a task.
     pub(crate) fn give(&mut self, dispatch: &Dispatch) {
         let (task, free) = match dispatch {
             Dispatch::Workflow { token, .. } => (token.into(), false),
@@ -117,8 +117,8 @@ impl Held {
         self.in_places -= usize::from(before == Some(Place::Taken));
     }
 
-    /// Whether the worker may say this. An attempt that it was not given on this stream it can
-    /// only have from before, and the engine knows whether it does.
+    /// Whether the worker may make this report. It can only have an attempt that it was not given
+    /// on this stream from an earlier one; the engine knows whether that is so.
     pub(crate) fn permit(&mut self, report: &Report) -> Result<Permitted, CallError> {
         let permitted = self.permitted(report)?;
         if permitted.answers && self.tasks.get(&permitted.task) == Some(&Place::Taken) {
@@ -187,7 +187,8 @@ impl Held {
     }
 }
 
-/// The worker still owes the answer: the same once more, or another one because this cannot be.
+/// Whether the worker still owes a completion: the same again, or another one because this one is
+/// invalid.
 fn answered_again(failed: &CallError) -> bool {
     failed.passing() || matches!(failed, CallError::Invalid(_))
 }
@@ -214,7 +215,7 @@ mod tests {
         held.permit(&Report::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
     }
 
-    /// The shard was on its way to another node, say.
+    /// For example because the shard was moving to another node.
     #[test]
     fn a_task_whose_answer_has_to_be_repeated_is_still_held() {
         for passing in [CallError::NotServed, CallError::Reset, CallError::Overloaded] {

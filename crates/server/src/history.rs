@@ -1,4 +1,4 @@
-//! Histories for those who want events and not stored bytes: by page, and followed.
+//! Histories for clients that read events rather than stored bytes: by page, and followed.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::{
     wire::Sending,
 };
 
-/// Room for a page before its size is known: it has a megabyte before its last row, which may be as large,
-/// and is there twice while it is encoded.
+/// Room for a page before its size is known. A page has up to a megabyte before its last row, which
+/// may be as large, and exists twice while it is encoded.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
-/// Reads one page.
+/// Reads one page of events.
 pub(crate) async fn page(
     handler: &Handler,
     request: GetHistoryRequest,
@@ -46,7 +46,7 @@ pub(crate) async fn page(
     response(&page, 0).map(|(response, _)| response)
 }
 
-/// Waits until there are events after the one that the caller follows, so that nothing else is held
+/// Waits until there are events after the last one that the caller has. Nothing else is held
 /// meanwhile.
 pub(crate) async fn await_events(
     handler: &Handler,
@@ -59,8 +59,8 @@ pub(crate) async fn await_events(
     Ok(())
 }
 
-/// Follows a history until its run is closed. A follower has a place in the history, and a page only
-/// while there is room for it.
+/// Follows a history until its run is closed. A follower keeps a position in the history, and a
+/// page only while there is room for it.
 pub(crate) fn follow(
     handler: Handler,
     guest: Arc<Guest>,
@@ -92,21 +92,21 @@ struct Follower {
     handler: Handler,
     guest: Arc<Guest>,
     followed: FollowedHistory,
-    /// The page is known that has the first event which the caller does not have.
+    /// Whether the page with the caller's next event has been found.
     sought: bool,
-    /// The caller has the events up to this one.
+    /// Number of the last event that the caller has.
     after: EventNumber,
     _place: OwnedSemaphorePermit,
 }
 
 impl Follower {
-    /// The next page with something to say, and whether another may follow.
+    /// The next page with events, and whether another may follow.
     async fn next(&mut self) -> Result<(Sending<GetHistoryResponse>, bool), CallError> {
         if !self.sought {
             self.seek().await?;
         }
         loop {
-            // Nothing else is held meanwhile.
+            // No page is held while this waits.
             self.handler.look(self.followed.await_next()).await?;
             let room = Arc::clone(&self.guest).room(PAGE_BYTES).await;
             let page = self.handler.look(self.followed.page()).await?;
@@ -120,7 +120,7 @@ impl Follower {
         }
     }
 
-    /// Goes to the first event that the caller does not have.
+    /// Finds the page with the first event that the caller does not have.
     async fn seek(&mut self) -> Result<(), CallError> {
         let (target, next) = (self.followed.target().clone(), self.after.saturating_add(1));
         let (run, from) = self.handler.engine.seek_history(target, next).await?;
@@ -130,7 +130,7 @@ impl Follower {
     }
 }
 
-/// The page as its readers see it, with the events after `after`, and the last event that it has.
+/// Builds the response from a page: its events after `after`, and the number of the last event.
 fn response(
     page: &HistoryPage,
     after: EventNumber,
@@ -154,7 +154,7 @@ fn response(
     Ok((response, last))
 }
 
-/// The run that a request names, which must name one.
+/// The run that a request names. Naming one is required.
 pub(crate) fn target(
     wire: Option<abide_proto::generated::RunTarget>,
 ) -> Result<RunTarget, CallError> {

@@ -1,19 +1,19 @@
-//! The server: an engine behind the own gRPC API, with health, reflection, TLS, and a small HTTP
-//! listener for probes.
+//! The server: an engine behind Abide's own gRPC API, with health, reflection, TLS, and a small
+//! HTTP listener for probes.
 //!
-//! - [`Server`]: starts, says where it listens, and stops gracefully.
-//! - [`Config`]: what a configuration file can say; [`Bounds`] holds every bound of the network side.
-//! - `service` answers single calls, `calls` many calls on one stream; both ask `handler`.
-//! - `listen` serves connections, of which `guests` knows what each holds: `wire` measures all that
-//!   travels, `connection` notices silence, `frame` bounds what shares a frame.
-//! - `peers` makes several servers on one database one cluster.
-//! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
-//! - `probes` and `metrics` are for those who watch it.
+//! - [`Server`]: starts, reports its addresses, and stops gracefully.
+//! - [`Config`]: the settings of a configuration file; [`Bounds`] holds every bound of the network
+//!   side.
+//! - `service` answers single calls, `calls` answers streams of calls; both use `handler`.
+//! - `listen` serves connections, and `guests` accounts for what each holds: `wire` measures all
+//!   traffic, `connection` notices silence, `frame` bounds the items of a frame.
+//! - `peers` joins several servers on one database into one cluster.
+//! - `workers` accepts a worker, `session` is its stream, `held` knows which tasks it may report
+//!   on.
+//! - `probes` and `metrics` serve monitoring.
 //!
-//! Nothing here decides about workflows: a request is translated, given to the engine, and its answer
-//! translated back.
-
-#![warn(missing_docs)]
+//! Nothing here decides about workflows: each request is translated, passed to the engine, and its
+//! answer translated back.
 
 mod calls;
 mod config;

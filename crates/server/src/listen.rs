@@ -1,5 +1,5 @@
-//! Serves the connections of a listener, each as a task of its own. A connection that has to leave is
-//! told so, and has a moment to finish.
+//! Serves the connections of a listener, each in its own task. An evicted connection is told the
+//! reason, and has a moment to finish.
 
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -30,19 +30,19 @@ use crate::{
     wire,
 };
 
-/// What an evicted connection has to tell its streams why they end.
+/// Time that an evicted connection has to tell its streams why they end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The same of one that has no streams.
+/// The same for a connection without streams.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// Bytes that wait in the transport for one stream to be sent.
+/// Bytes that the transport buffers for writing on one stream.
 const SEND_BUFFER: usize = 64 << 10;
 
-/// Bytes of a request to the HTTP listener, which answers probes.
+/// Largest request to the HTTP listener, which answers probes, in bytes.
 const HTTP_BUFFER: usize = 16 << 10;
 
-/// Serves gRPC until `stopped` ends; then waits for all requests to end.
+/// Serves gRPC until `stopped` resolves; then waits for open requests.
 pub(crate) async fn grpc(
     entrance: Entrance,
     bounds: Arc<Bounds>,
@@ -83,7 +83,7 @@ pub(crate) async fn grpc(
     .await;
 }
 
-/// Serves HTTP until `stopped` ends; then waits for all requests to end.
+/// Serves HTTP until `stopped` resolves; then waits for open requests.
 pub(crate) async fn http(
     entrance: Entrance,
     bounds: Arc<Bounds>,
@@ -94,7 +94,7 @@ pub(crate) async fn http(
         let (bounds, router, stopped) = (Arc::clone(&bounds), router.clone(), stopped.clone());
         async move {
             let guest = Arc::clone(&place.guest);
-            // Probes look at whether they are answered, not at why they are not.
+            // Probes check only whether they are answered, so a refusal needs no reason.
             if guest.is_turned_away() {
                 return;
             }
@@ -119,7 +119,7 @@ pub(crate) async fn http(
     .await;
 }
 
-/// Accepts connections until `stopped` ends, and waits for those that there are.
+/// Accepts connections until `stopped` resolves, then waits for the open ones.
 async fn serve<F>(
     entrance: Entrance,
     stopped: impl Future<Output = ()>,
@@ -141,16 +141,18 @@ async fn serve<F>(
                 Some((connection, place)) = come.next() => {
                     connections.spawn(connect(connection, place));
                 }
-                // Whoever has ended is forgotten.
+                // Reap connections that have ended.
                 Some(_) = connections.join_next() => {}
             }
         }
-        // Here the listener ends: nobody waits in its queue for a server that is about to stop.
+        // The listener is dropped here, so that no connection waits in its backlog while the server
+        // stops.
     }
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection. Requests are named after it.
+/// Serves one connection. `name` adds its addresses and certificates to the extensions of each
+/// request.
 async fn http2<IO, N>(
     connection: IO,
     place: &Place,
@@ -179,7 +181,7 @@ async fn http2<IO, N>(
     until_end(connection, end, &place.guest, stopped).await;
 }
 
-/// Drives a connection until it ends, or has to.
+/// Drives a connection until it ends or is evicted.
 async fn until_end<C: Future>(
     connection: C,
     end: impl Fn(Pin<&mut C>),
@@ -188,10 +190,11 @@ async fn until_end<C: Future>(
 ) {
     let mut connection = std::pin::pin!(connection);
     let why = tokio::select! {
-        // However it ended, nobody is left who could be told.
+        // The connection has ended, so there is no peer left to report to.
         _ = connection.as_mut() => return,
         why = guest.evicted() => Some(why),
-        // It is told with the answer to what it asks: who is bidden farewell first does not even ask.
+        // A refused connection learns the reason from the answer to its request. If it were closed
+        // gracefully first, it would never send one.
         () = sleep(LAST_WORDS), if guest.is_turned_away() => return,
         () = stopped => None,
     };
@@ -200,7 +203,7 @@ async fn until_end<C: Future>(
         match why {
             Some(Evicted::Idle) => sleep(LAST_WORD).await,
             Some(_) => sleep(LAST_WORDS).await,
-            // The server says how long it waits for all.
+            // The server itself limits how long it waits for all connections.
             None => std::future::pending().await,
         }
     };

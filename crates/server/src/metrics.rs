@@ -1,5 +1,5 @@
-//! Figures for monitoring, in the text form that Prometheus reads. They tell of the engine and never of
-//! what runs hold.
+//! Metrics in the text format of Prometheus. They describe the engine and never the content of
+//! runs.
 
 use std::{
     fmt::{Display, Write as _},
@@ -11,7 +11,7 @@ use abide_engine::{CommitTimes, Figures, StoreFault};
 
 use crate::{guests::Guests, handler::Handler};
 
-/// How a call can end, as labels say it.
+/// The results of calls, as values of a label.
 const RESULTS: [&str; 15] = [
     "ok",
     "invalid",
@@ -30,12 +30,12 @@ const RESULTS: [&str; 15] = [
     "no_answer",
 ];
 
-/// Counts calls by how they ended.
+/// Counts calls by result.
 #[derive(Debug, Default)]
 pub(crate) struct Results([AtomicU64; RESULTS.len()]);
 
 impl Results {
-    /// Counts a call that was answered.
+    /// Counts the result of one call.
     pub(crate) fn count<T>(&self, result: &Result<T, CallError>) {
         self.0[place(result.as_ref().err())].fetch_add(1, Relaxed);
     }
@@ -45,7 +45,7 @@ impl Results {
     }
 }
 
-/// Where in [`RESULTS`] a failure stands, or a success.
+/// Index in [`RESULTS`] of a failure, or of success.
 const fn place(failed: Option<&CallError>) -> usize {
     let Some(failed) = failed else { return 0 };
     match failed {
@@ -66,7 +66,7 @@ const fn place(failed: Option<&CallError>) -> usize {
     }
 }
 
-/// All figures of a server.
+/// All metrics of a server.
 pub(crate) fn text(handler: &Handler) -> String {
     let figures = handler.engine.figures();
     let mut page = Page::default();
@@ -97,7 +97,7 @@ pub(crate) fn text(handler: &Handler) -> String {
     page.0
 }
 
-/// What a person should look at, unless it is zero.
+/// Metrics that a person should look into unless they are zero.
 fn trouble(page: &mut Page, figures: &Figures) {
     let help = "Shards that only read, because the store takes no writes.";
     page.one("abide_shards_read_only", "gauge", help, figures.read_only);
@@ -111,7 +111,7 @@ fn trouble(page: &mut Page, figures: &Figures) {
     page.one("abide_clock_steps_total", "counter", help, figures.clock_steps);
 }
 
-/// Where the server stands among others.
+/// Metrics of the server's role in the cluster.
 fn standing(page: &mut Page, figures: &Figures) {
     page.one("abide_shards", "gauge", "Shards that are served here, of 64.", figures.shards);
     let help = "1 if the server may answer for its shards: it is alone, or its lease is good.";
@@ -126,7 +126,7 @@ fn standing(page: &mut Page, figures: &Figures) {
     page.one("abide_forwarded_calls_total", "counter", help, figures.forwarded);
 }
 
-/// Who is connected, and what is held for them.
+/// Metrics of connections and their bytes in flight.
 fn connected(page: &mut Page, guests: &Guests) {
     page.one("abide_connections", "gauge", "Open gRPC connections.", guests.count());
     let help = "Messages that are not complete, requests that wait, answers that were not read.";
@@ -138,7 +138,7 @@ fn connected(page: &mut Page, guests: &Guests) {
     }
 }
 
-/// What is done for runs.
+/// Metrics of the work done for runs.
 fn work(page: &mut Page, figures: &Figures) {
     page.one("abide_workers", "gauge", "Workers that are connected here.", figures.workers);
     let help = "Tasks, queries and activities that were given to workers here.";
@@ -180,18 +180,19 @@ pub(crate) const fn fault_name(fault: StoreFault) -> &'static str {
     }
 }
 
-/// A page that is being written. Names and labels are ours, so nothing in them needs escaping.
+/// A page of metrics under construction. Names and labels are constants of ours, so nothing needs
+/// escaping.
 #[derive(Default)]
 struct Page(String);
 
 impl Page {
-    /// Introduces a figure.
+    /// Writes the `HELP` and `TYPE` lines of a metric.
     fn figure(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A value of the figure that was introduced last.
+    /// Writes one value of the metric introduced last.
     fn sample(&mut self, name: &str, label: Option<(&str, &str)>, value: impl Display) {
         self.0.push_str(name);
         if let Some((label, content)) = label {
@@ -201,7 +202,7 @@ impl Page {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// A figure that has one value.
+    /// Writes a metric that has a single value.
     fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.figure(name, kind, help);
         self.sample(name, None, value);

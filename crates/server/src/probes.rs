@@ -1,5 +1,5 @@
-//! The HTTP listener: probes for orchestrators of processes, figures for monitoring, and a page that says
-//! where the API is.
+//! The HTTP listener: probes for process orchestrators, metrics for monitoring, and a page that
+//! says where the API is.
 
 use std::{fmt::Write as _, net::SocketAddr};
 
@@ -15,18 +15,16 @@ use tokio::sync::watch;
 
 use crate::{handler::Handler, metrics};
 
-/// What the pages show.
 #[derive(Clone)]
 pub(crate) struct Probes {
-    /// Every shard is in memory.
+    /// Whether every shard is in memory.
     pub(crate) ready: watch::Receiver<bool>,
-    /// Where the API is.
+    /// Address of the API.
     pub(crate) grpc_address: SocketAddr,
-    /// Whose figures are shown.
+    /// Source of the metrics.
     pub(crate) handler: Handler,
 }
 
-/// The pages.
 pub(crate) fn router(probes: Probes) -> Router {
     Router::new()
         .route("/", get(landing))
@@ -36,13 +34,14 @@ pub(crate) fn router(probes: Probes) -> Router {
         .with_state(probes)
 }
 
-/// Whether calls may be sent here, and below that what is wrong, one line for each.
+/// Whether calls may be sent here, followed by what is wrong, one line each.
 async fn readyz(State(probes): State<Probes>) -> (StatusCode, String) {
     readiness(*probes.ready.borrow(), &probes.handler.engine.health())
 }
 
-/// A server whose store takes no writes is worth calls: it answers those that read, and the others at once.
-/// Without it the reads would be lost too, and no other server can serve its runs.
+/// A server whose store accepts no writes still counts as ready: it answers reads, and fails other
+/// calls at once. If it were taken out of rotation the reads would fail too, and no other server
+/// can serve its runs.
 fn readiness(serving: bool, health: &Health) -> (StatusCode, String) {
     let (status, word) = match (serving && health.failed.is_none(), health.takes_writes()) {
         (true, true) => (StatusCode::OK, "ready"),
@@ -56,7 +55,7 @@ fn readiness(serving: bool, health: &Health) -> (StatusCode, String) {
 const NOT_SERVING: &str = "shards: not served: they are being read, the lease is lost, the name is \
     another server's, or the server stops\n";
 
-/// What is wrong, each as its name and its state.
+/// What is wrong, one line each: its name and its state.
 fn wrong(health: &Health) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, state: String| {

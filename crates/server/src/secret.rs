@@ -1,4 +1,4 @@
-//! The secret that the nodes of a cluster share, by which they know each other. It is never shown.
+//! The secret that the nodes of a cluster share to authenticate each other. It is never printed.
 
 use std::{fmt, fs, path::Path};
 
@@ -7,12 +7,11 @@ use uuid::Uuid;
 
 use crate::ServerError;
 
-/// The secret that the nodes of a cluster share.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(pub String);
 
-/// So many bytes cannot be guessed from what travels, if they are drawn at random.
+/// A random secret of this length cannot be guessed from recorded traffic.
 const BYTES_MIN: usize = 32;
 
 impl Secret {
@@ -21,14 +20,14 @@ impl Secret {
         Self([Uuid::new_v4(), Uuid::new_v4()].map(|drawn| drawn.simple().to_string()).concat())
     }
 
-    /// Reads a file that holds a secret, and perhaps the end of its line.
+    /// Reads a secret from a file, ignoring a line ending.
     pub(crate) fn read(path: &Path) -> Result<Self, ServerError> {
         let text = fs::read_to_string(path)
             .map_err(|error| ServerError::SecretFile { path: path.to_owned(), error })?;
         Ok(Self(text.trim().to_owned()))
     }
 
-    /// Refuses what could be guessed.
+    /// Refuses a secret that could be guessed.
     pub(crate) fn check(self) -> Result<Self, ServerError> {
         match self.0.len() {
             BYTES_MIN.. => Ok(self),

@@ -39,19 +39,19 @@ use crate::{
     workers::Workers,
 };
 
-/// No bound of its own.
+/// The message size is already bounded elsewhere.
 const ANY_SIZE: usize = usize::MAX;
 
-/// The store's file in the data folder.
+/// Name of the store's file in the data folder.
 const STORE_FILE: &str = "abide.db";
 
-/// A running server.
+/// A running server. Stop it with [`Server::shutdown`].
 pub struct Server {
     engine: Arc<Engine>,
     grpc_address: SocketAddr,
     http_address: SocketAddr,
     bounds: Bounds,
-    /// Becomes true when the server is about to stop.
+    /// Becomes true when the server begins to stop.
     leaving: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     ready: watch::Receiver<bool>,
@@ -59,7 +59,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on the database that is configured, else on the store of its data folder.
+    /// Starts a server on the configured database, or on the store in its data folder.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let (data, address) = (config.data.clone(), config.store.clone());
         let node = config.node.clone().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Server {
         Self::start(config, store).await
     }
 
-    /// Starts a server on a store.
+    /// Starts a server on this store.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
         let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
         let session_grace = Duration::from_millis(config.worker_grace_ms);
@@ -113,7 +113,7 @@ impl Server {
         Self::serve_on(listeners, config, engine, Some((own, credentials))).await
     }
 
-    /// Starts a server around an engine, which the server stops when it is stopped.
+    /// Starts a server around an engine, which [`Server::shutdown`] stops too.
     pub async fn serve(config: Config, engine: Arc<Engine>) -> Result<Self, ServerError> {
         Self::serve_on(Listeners::bind(&config).await?, config, engine, None).await
     }
@@ -153,29 +153,28 @@ impl Server {
         Ok(Self { engine, grpc_address, http_address, bounds, leaving, stop, ready, listeners })
     }
 
-    /// Where gRPC listens.
+    /// The address that the gRPC listener is bound to.
     pub const fn grpc_address(&self) -> SocketAddr {
         self.grpc_address
     }
 
-    /// Where HTTP listens.
+    /// The address that the HTTP listener is bound to.
     pub const fn http_address(&self) -> SocketAddr {
         self.http_address
     }
 
-    /// The engine.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
     /// Waits until every shard is in memory.
     pub async fn ready(&self) {
-        // An error means that the announcer is gone, and then the server stops anyway.
+        // An error means that the announcing task is gone, and then the server stops anyway.
         let _ = self.ready.clone().wait_for(|ready| *ready).await;
     }
 
-    /// Waits until a listener or the engine fails; never ends otherwise. The server should then be
-    /// stopped and started again: what was acknowledged is safe.
+    /// Waits until a listener or the engine fails; never resolves otherwise. The server should then
+    /// be stopped and restarted: everything acknowledged is durable.
     pub async fn failed(&mut self) -> ServerError {
         let engine = Arc::clone(&self.engine);
         tokio::select! {
@@ -184,9 +183,9 @@ impl Server {
         }
     }
 
-    /// Stops: takes no more connections, finishes what is in flight, ends all streams. What was
-    /// acknowledged is durable. A node of a cluster hands its shards over first, and passes calls on
-    /// meanwhile; it is not ready for more from the beginning.
+    /// Stops: accepts no more connections, finishes the requests in flight, and ends all streams.
+    /// Everything acknowledged is durable. A node of a cluster first hands its shards over and
+    /// forwards calls meanwhile; its probe reports not ready from the start.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
         self.leaving.send_replace(true);
         self.engine.leave().await;
@@ -198,7 +197,7 @@ impl Server {
             }
             Ok(())
         });
-        // Connections that do not end by themselves are dropped with the listeners.
+        // Connections that do not end in time are dropped with the listeners.
         ended.await.unwrap_or(Ok(()))
     }
 }
@@ -218,7 +217,7 @@ fn open_database(address: &StoreAddress, lease: Duration) -> Result<Arc<dyn Stor
     Ok(Arc::new(PostgresStore::open(&options)?))
 }
 
-/// The ports of a server, before anything is served on them.
+/// The bound ports of a server, before anything is served on them.
 struct Listeners {
     grpc: TcpListener,
     http: TcpListener,
@@ -256,7 +255,7 @@ fn serve_grpc(
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()?;
-    // Messages of these are bounded before they get here.
+    // These messages are bounded before they get here.
     let mut routes = Routes::new(health)
         .add_service(reflection)
         .add_service(AbideServer::new(Service(handler.clone())).max_decoding_message_size(ANY_SIZE))
@@ -278,8 +277,8 @@ fn serve_grpc(
     Ok(reporter)
 }
 
-/// How a node speaks to others: with its own certificate, to whoever has one of the same root, for the name
-/// that nodes have or else for the host that it is at.
+/// TLS for calls to other nodes: with this node's own certificate, to any server with a certificate
+/// of the same root, for the name of nodes or else for the host that is called.
 fn client_tls(tls: &Tls, name: Option<&str>) -> Result<ClientTlsConfig, ServerError> {
     let identity = Identity::from_pem(tls::read(&tls.certificate)?, tls::read(&tls.key)?);
     let root = tls.client_ca.as_ref().unwrap_or(&tls.certificate);
@@ -303,7 +302,8 @@ async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> 
     }
 }
 
-/// Tells probes when the engine is ready, when it has lost its lease, and when the server stops.
+/// Updates the probes when the engine is ready, when it has lost its lease, and when the server
+/// stops.
 async fn announce(
     engine: Arc<Engine>,
     health: HealthReporter,

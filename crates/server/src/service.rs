@@ -1,4 +1,4 @@
-//! Single calls: each method translates its request, lets the handler perform it, and answers.
+//! Single calls: each method translates its request, has the handler perform it, and answers.
 
 use abide_core::{
     limits::InvalidField,
@@ -23,11 +23,11 @@ use crate::{
     waits, wire,
 };
 
-/// The service of clients and operators.
+/// The service for clients and operators.
 pub(crate) struct Service(pub(crate) Handler);
 
 impl Service {
-    /// Performs the operation that a message stands for, and answers with the message of its answer.
+    /// Performs the operation of a request message, and returns the message of its answer.
     async fn ask<O, T>(
         &self,
         request: Request<impl TryInto<O, Error = InvalidField>>,

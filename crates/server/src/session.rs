@@ -1,6 +1,6 @@
-//! The stream of one worker session. It is one machine that is polled by the connection: it reads
-//! credits and completions and hands out tasks only while frames can be written, so a worker that
-//! reads nothing gets no further than its credit.
+//! The stream of one worker session. The connection polls it. It reads credits and completions and
+//! hands out tasks only while it can write frames, so a worker that stops reading gets no more than
+//! its credit.
 
 use std::{
     pin::Pin,
@@ -33,14 +33,13 @@ use crate::{
     wire::{Said, Sending},
 };
 
-/// The stream of one worker session.
 pub(crate) struct WorkerStream {
     said: Said<WorkerFrame>,
     guest: Arc<Guest>,
-    /// The worker may say more.
+    /// Whether the worker may send more.
     saying: bool,
     session: abide_engine::Session,
-    /// The engine may give more.
+    /// Whether the engine may hand out more.
     giving: bool,
     handler: Handler,
     held: Held,
@@ -49,17 +48,18 @@ pub(crate) struct WorkerStream {
     _place: OwnedSemaphorePermit,
 }
 
-/// A completion that has its answer.
+/// A completion with its answer.
 struct Settled {
     number: u64,
-    /// The task, and whether it is answered; none if the completion never got to the engine.
+    /// The task, and whether the completion ends it. `None` if the completion never reached the
+    /// engine.
     task: Option<(HeldTask, bool)>,
     result: Result<ReportAnswer, CallError>,
     _held: Charge,
 }
 
 impl WorkerStream {
-    /// The stream of a worker that has said hello, in a frame that may hold more.
+    /// The stream of a worker that has sent its hello, in a frame that may hold more.
     pub(crate) fn new(
         handler: Handler,
         session: abide_engine::Session,
@@ -81,14 +81,14 @@ impl WorkerStream {
         }
     }
 
-    /// Takes what the worker says. An error ends the stream.
+    /// Handles a frame of the worker. An error ends the stream.
     pub(crate) fn hear(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
         let items = frame.credits.len() + frame.completions.len();
         check_items(items, self.handler.bounds.items_per_frame)?;
         if frame.hello.is_some() {
             return Err(InvalidField::new("hello", "was said already").into());
         }
-        // Completions first: they make room for the credit that came with them.
+        // Completions first: they make room for the credits in the same frame.
         for completion in frame.completions {
             self.complete(completion);
         }
@@ -105,7 +105,7 @@ impl WorkerStream {
     fn credit(&mut self, credit: Credit) -> Result<(), CallError> {
         let (queue, credits) = self.handler.credit(credit)?;
         if credits == 0 {
-            // Else a worker could name any number of queues, each of which is remembered.
+            // Otherwise a worker could name any number of queues, each of which is remembered.
             return Err(InvalidField::new("credits", "is 0; leave out what is not taken").into());
         }
         self.held.credit(credits)?;
@@ -133,8 +133,9 @@ impl WorkerStream {
         self.running.push(settled.boxed());
     }
 
-    /// Reads what the worker has said, if it has. While as many completions as a session may hold tasks
-    /// wait for their answers, which are never long in coming, no more are read; nor while they are large.
+    /// Reads the frames that the worker has sent so far. It stops reading while as many completions
+    /// are in flight as the session may hold tasks, or while they are large; their answers come
+    /// soon.
     fn poll_said(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
             let busy = !self.running.is_empty() && self.guest.stands_full();
@@ -231,7 +232,7 @@ impl Stream for WorkerStream {
         if frame != ServerFrame::default() {
             return Poll::Ready(Some(Ok(Sending { message: frame, rooms: Vec::new() })));
         }
-        // Completions that were said are answered before the stream ends.
+        // Completions that were received are answered before the stream ends.
         let over = !this.saying || !this.giving;
         if over && this.running.is_empty() { Poll::Ready(None) } else { Poll::Pending }
     }

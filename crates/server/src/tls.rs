@@ -1,4 +1,4 @@
-//! TLS of the server: its certificate, and those that clients must have.
+//! TLS of the server: its certificate, and the certificates that it requires of clients.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -15,10 +15,10 @@ use tokio_rustls::{
 
 use crate::{ServerError, Tls};
 
-/// What the server speaks.
+/// The protocol offered to clients by ALPN.
 const PROTOCOL: &[u8] = b"h2";
 
-/// Shakes hands with clients.
+/// Builds the acceptor of TLS connections.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| ServerError::TlsContent {
         path: path.to_owned(),
@@ -47,13 +47,13 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Whether a certificate is for this name.
+/// Whether a certificate is valid for this name.
 pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let certificate = ParsedCertificate::try_from(certificate);
     certificate.is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
 }
 
-/// The certificates of a file.
+/// Reads the certificates in a file.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerError> {
     let pem = read(path)?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();

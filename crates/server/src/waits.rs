@@ -1,4 +1,4 @@
-//! What one run waits for: one wait, and all of them, followed as they change.
+//! The waits of one run: one of them, or all, followed as they change.
 
 use abide_core::{
     follow::FollowedWaits,
@@ -20,7 +20,6 @@ use crate::{
     wire::Sending,
 };
 
-/// One wait of a run.
 pub(crate) async fn one(
     handler: &Handler,
     request: GetWaitRequest,
@@ -66,7 +65,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The waits as soon as they differ from what was told, or the run is closed.
+    /// The waits, as soon as they differ from those sent last or the run is closed.
     async fn next(&mut self) -> Result<RunWaits, CallError> {
         loop {
             match self.handler.look(self.followed.next()).await {

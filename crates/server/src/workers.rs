@@ -1,4 +1,4 @@
-//! Where workers connect: a worker says hello, and its stream begins.
+//! Where workers connect: a worker sends its hello, and its stream begins.
 
 use abide_core::{dispatch::Worker, limits::InvalidField, operation::CallError};
 use abide_proto::{
@@ -15,11 +15,10 @@ use crate::{
     wire,
 };
 
-/// What a worker is told that would get no work here. It comes again, or goes to another server.
+/// Answer to a worker that would get no work here. It reconnects later, or to another server.
 const ELSEWHERE: &str =
     "the server has no lease: it starts, stops, or is cut off from its database";
 
-/// The service of workers.
 pub(crate) struct Workers(pub(crate) Handler);
 
 #[async_trait]
@@ -72,7 +71,7 @@ impl Workers {
         Ok(Worker { session: session.into(), identity, build: build.map(Into::into) })
     }
 
-    /// What the worker wants to take can be given.
+    /// Checks that the queues which the worker wants to serve are valid.
     fn check_takes(&self, takes: Vec<Credit>) -> Result<(), CallError> {
         let mut total: usize = 0;
         for credit in takes {

@@ -1,5 +1,5 @@
-//! How often somebody was asked to leave, or lost something, and why. Each reason is logged, but seldom:
-//! whoever does it once may do it a thousand times a second.
+//! Counts evictions by reason. Each reason is logged at a low rate, because a misbehaving peer can
+//! repeat it a thousand times a second.
 
 use std::{
     sync::{
@@ -11,21 +11,22 @@ use std::{
 
 use crate::connection::Address;
 
-/// Between two lines of the log about the same reason.
+/// Minimum time between two log lines about the same reason.
 const SELDOM: Duration = Duration::from_secs(10);
 
-/// Why somebody was asked to leave, or lost something.
+/// Why a connection was evicted, refused, or lost a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
-    /// Others came, all connections were taken, and this one had been idle for longest.
+    /// All connections were taken, a new one came, and this one had been idle for longest.
     Idle,
     /// The address has its share of connections, and none of them is idle.
     OverShare,
-    /// Too many bytes were in flight, and this connection held the most for the longest.
+    /// Too many bytes were in flight, and this connection had the largest product of bytes and
+    /// time.
     Greedy,
-    /// A message was begun and not sent to its end.
+    /// A message stopped arriving before its end.
     Unfinished,
-    /// What was asked for was not read.
+    /// An answer was not read in time.
     Unread,
 }
 
@@ -33,7 +34,7 @@ impl Evicted {
     pub(crate) const ALL: [Self; 5] =
         [Self::Idle, Self::OverShare, Self::Greedy, Self::Unfinished, Self::Unread];
 
-    /// As labels say it.
+    /// Value of the metric's label.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -67,7 +68,7 @@ pub(crate) struct Evictions {
 }
 
 impl Evictions {
-    /// Counts one.
+    /// Counts one eviction, and logs it unless this reason was logged a moment ago.
     pub(crate) fn count(&self, why: Evicted, address: &Address) {
         let count = self.counts[why as usize].fetch_add(1, Relaxed) + 1;
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +81,7 @@ impl Evictions {
         }
     }
 
-    /// How many there were of each kind.
+    /// Number of evictions by reason.
     pub(crate) fn samples(&self) -> impl Iterator<Item = (Evicted, u64)> {
         Evicted::ALL.into_iter().map(|why| (why, self.counts[why as usize].load(Relaxed)))
     }

@@ -1,6 +1,6 @@
-//! One connection: the requests that it has open, and the bytes in flight because of it. Bytes *move*
-//! while a message comes in or goes out, which is soon over unless somebody wants to hold them. They
-//! *stand* while a request waits for its answer.
+//! One connection: its open requests and its bytes in flight. Bytes are *moving* while a message
+//! comes in or goes out, which ends soon unless the peer stalls. They are *standing* while a
+//! request waits for its answer.
 
 use std::{
     sync::{
@@ -19,61 +19,60 @@ use tonic::Status;
 use super::{Evicted, Guests, PATIENCE, ROOMS_PART};
 use crate::{Bounds, connection::Address, wire::refused};
 
-/// Room is given out in units of so many bytes.
+/// Bytes of one unit of room: semaphores count in these units.
 pub(super) const UNIT: usize = 1 << 10;
 
-/// What an open request costs beside its messages: its headers, its tasks, the transport's own state.
+/// Cost of an open request beside its messages: headers, tasks, and the transport's own state.
 const REQUEST_BYTES: usize = 8 << 10;
 
-/// Bytes that stand weigh as much as bytes that have been moving for so long.
+/// Standing bytes weigh as much as bytes that have been moving for this long.
 const STANDING_MS: u64 = 1_000;
 
-/// Whether bytes are about to go.
+/// How bytes in flight are accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// They are on their way in, or about to go out.
+    /// Arriving, or about to be written.
     Moving,
-    /// They go out as fast as the peer reads.
+    /// Written as fast as the peer reads.
     Unread,
-    /// They wait with a request for its answer.
+    /// Waiting with a request for its answer.
     Standing,
 }
 
-/// One connection.
 pub(crate) struct Guest {
     guests: Arc<Guests>,
     pub(super) number: u64,
     pub(super) address: Address,
-    /// Room for what can wait, of this connection alone.
+    /// Room for large messages of this connection alone.
     rooms: Arc<Semaphore>,
     held: Mutex<Held>,
     open: Mutex<Open>,
     evicted: watch::Sender<Option<Evicted>>,
-    /// It has no place, and is only told why.
+    /// Set if the connection got no place: its requests are answered with the reason only.
     turned_away: Option<OwnedSemaphorePermit>,
-    /// Another node of the same cluster, which has shown who it is.
+    /// Whether the peer has proven to be another node of the same cluster.
     trusted: AtomicBool,
 }
 
-/// Bytes in flight because of a connection.
+/// Bytes in flight of one connection.
 #[derive(Default)]
 struct Held {
     standing: usize,
-    /// All that moves.
+    /// Total of moving bytes.
     moving: usize,
-    /// Of these, what the peer has yet to read.
+    /// The part of `moving` that the peer has yet to read.
     unread: usize,
-    /// The bytes of each moving charge, times when it began.
+    /// Sum over the moving charges of bytes times start time.
     began: u128,
-    /// Of all of them, those that did not wait for room.
+    /// The part of all bytes that was taken without waiting for room.
     taken: usize,
-    /// It was evicted: what is left of it counts no more.
+    /// The connection was evicted: its remaining bytes no longer count.
     written_off: bool,
-    /// Who waits for unread bytes to become fewer.
+    /// Tasks that wait until fewer bytes are unread.
     waiting: Vec<Waker>,
 }
 
-/// Requests that are open, and since when there are none.
+/// Number of open requests, and since when there are none.
 struct Open {
     requests: usize,
     idle_since: Instant,
@@ -95,17 +94,17 @@ impl Guest {
         }
     }
 
-    /// One for whom there is no place, and who is told so.
+    /// A connection that got no place: it is only told why.
     pub(super) fn turned_away(
         guests: Arc<Guests>,
         address: Address,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        // Numbers begin with 1, so this one stands for nobody among those who have a place.
+        // Numbers begin with 1, so 0 belongs to no connection that has a place.
         Self { turned_away: Some(place), ..Self::new(guests, 0, address) }
     }
 
-    /// It has no place, and is only told why.
+    /// Whether the connection got no place and is only told why.
     pub(crate) const fn is_turned_away(&self) -> bool {
         self.turned_away.is_some()
     }
@@ -114,19 +113,20 @@ impl Guest {
         &self.guests
     }
 
-    /// Begins a request. The connection is not idle until it ends.
+    /// Begins a request. The connection is not idle until the request ends.
     pub(crate) fn begin(self: &Arc<Self>) -> Request {
         lock(&self.open).requests += 1;
         Request { charge: self.take(REQUEST_BYTES, Kind::Standing) }
     }
 
-    /// Since when the connection has no request; none if it has one.
+    /// Since when the connection is idle. `None` while it has a request.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let open = lock(&self.open);
         (open.requests == 0).then_some(open.idle_since)
     }
 
-    /// Holds bytes without waiting. If that is too much for the whole, somebody has to leave.
+    /// Accounts for bytes without waiting. If the total is then over the bound, a connection is
+    /// evicted.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize, kind: Kind) -> Charge {
         let since = self.guests.now_ms();
         let over = {
@@ -141,7 +141,8 @@ impl Guest {
         Charge { guest: Arc::clone(self), bytes, taken: bytes, kind, since, room: None }
     }
 
-    /// Holds bytes as soon as there is room for them, beside what the connection and all others hold.
+    /// Waits until this connection and the whole server have room for the bytes, then accounts for
+    /// them.
     pub(crate) async fn room(self: Arc<Self>, bytes: usize) -> Charge {
         let most = units(self.guests.rooms_of_one()).max(1);
         let room = u32::try_from(units(bytes).clamp(1, most)).unwrap_or(u32::MAX);
@@ -160,18 +161,18 @@ impl Guest {
         Charge { guest: self, bytes, taken: 0, kind, since, room }
     }
 
-    /// Holds bytes that stand, if the connection has not too many of them.
+    /// Accounts for standing bytes, unless the connection already has its share of them.
     pub(crate) fn stand(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         let fits = lock(&self.held).standing + bytes <= self.share();
         fits.then(|| self.take(bytes, Kind::Standing))
     }
 
-    /// Whether bytes that stand have used up the share.
+    /// Whether standing bytes have used up the connection's share.
     pub(crate) fn stands_full(&self) -> bool {
         lock(&self.held).standing >= self.share()
     }
 
-    /// Ready when the peer has not too many bytes left to read.
+    /// Ready when few enough bytes of this connection are unread.
     pub(crate) fn poll_reads(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut held = lock(&self.held);
         if held.unread < self.share() || self.trusted() {
@@ -187,7 +188,8 @@ impl Guest {
         self.guests.bounds.bytes_per_connection
     }
 
-    /// Bytes that it holds, times for how long.
+    /// Bytes in flight times how long they have been so. The connection with the largest weight is
+    /// evicted first.
     pub(super) fn weight(&self, now: u64) -> u128 {
         let held = lock(&self.held);
         let moving = u128::from(now).saturating_mul(held.moving as u128);
@@ -195,7 +197,7 @@ impl Guest {
         moving.saturating_sub(held.began).saturating_add(standing)
     }
 
-    /// It is another node of the cluster: what it sends is bounded by what nodes send.
+    /// Marks the peer as another node of the cluster, whose traffic the nodes bound themselves.
     pub(crate) fn trust(&self) {
         self.trusted.store(true, Relaxed);
     }
@@ -204,7 +206,7 @@ impl Guest {
         self.trusted.load(Relaxed)
     }
 
-    /// Ends the connection.
+    /// Asks the connection's task to end it, and writes its bytes off.
     pub(super) fn evict(&self, why: Evicted) {
         let waiting = {
             let mut held = lock(&self.held);
@@ -217,27 +219,27 @@ impl Guest {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Why it has to end, as soon as it has to.
+    /// Resolves with the reason when the connection is evicted.
     pub(crate) fn evicted(&self) -> impl Future<Output = Evicted> + Send + use<> {
         let mut evicted = self.evicted.subscribe();
         async move {
             let why = evicted.wait_for(Option::is_some).await.ok().and_then(|why| *why);
             match why {
                 Some(why) => why,
-                // The connection is gone, and so is whoever would be told.
+                // The connection has ended without an eviction, so this never resolves.
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// What its streams are told, if it has to end.
+    /// The status for its streams, if the connection is evicted.
     pub(crate) fn refusal(&self) -> Option<Status> {
         let evicted = *self.evicted.borrow();
         let why = evicted.or(self.is_turned_away().then_some(Evicted::OverShare));
         why.map(|why| self.status(why))
     }
 
-    /// What a stream is told that has to end.
+    /// The status for a stream that ends for this reason.
     pub(crate) fn status(&self, why: Evicted) -> Status {
         let Bounds { bytes_in_flight, stall_ms, connections_per_address, .. } =
             &*self.guests.bounds;
@@ -264,7 +266,7 @@ impl Guest {
         })
     }
 
-    /// Something of it had to end.
+    /// Counts a stream of this connection that had to end, and gives the status for it.
     pub(crate) fn lost(&self, why: Evicted) -> Status {
         self.guests.evictions.count(why, &self.address);
         self.status(why)
@@ -272,7 +274,7 @@ impl Guest {
 }
 
 impl Guests {
-    /// Whether bytes that were taken are too many.
+    /// Accounts for taken bytes. Whether the total is over the bound.
     fn took(&self, bytes: usize) -> bool {
         let taken = self.taken.fetch_add(bytes, Relaxed) + bytes;
         taken > self.bounds.bytes_in_flight - self.all_rooms()
@@ -282,12 +284,13 @@ impl Guests {
         self.taken.fetch_sub(bytes, Relaxed);
     }
 
-    /// Bytes that there is room for.
+    /// Bytes of room for large messages, over all connections.
     pub(super) fn all_rooms(&self) -> usize {
         self.bounds.bytes_in_flight / ROOMS_PART
     }
 
-    /// The same for one connection: never all, so that others need not wait for it.
+    /// The same for one connection: never all of it, so that one connection cannot block the
+    /// others.
     fn rooms_of_one(&self) -> usize {
         self.bounds.bytes_per_connection.min(self.all_rooms() / 2)
     }
@@ -317,7 +320,7 @@ impl Held {
     }
 }
 
-/// An open request, until this is dropped.
+/// An open request. Ends when dropped.
 pub(crate) struct Request {
     charge: Charge,
 }
@@ -330,7 +333,7 @@ impl Drop for Request {
     }
 }
 
-/// Bytes that a connection holds, until this is dropped.
+/// Bytes in flight that are accounted to a connection. Released when dropped.
 pub(crate) struct Charge {
     guest: Arc<Guest>,
     bytes: usize,
@@ -348,7 +351,7 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        // Before others are woken, who may want it.
+        // Release the room before the tasks that wait for it are woken.
         self.room = None;
         let waiting = {
             let mut held = lock(&self.guest.held);
@@ -364,12 +367,12 @@ impl Drop for Charge {
     }
 }
 
-/// How many units hold so many bytes.
+/// Number of units that hold so many bytes.
 pub(super) const fn units(bytes: usize) -> usize {
     bytes.div_ceil(UNIT)
 }
 
-/// What is behind these locks is whole whenever they are released, also by a panic.
+/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

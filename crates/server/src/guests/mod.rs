@@ -1,6 +1,6 @@
-//! Everybody who is connected to a listener, and what they hold together: connections, and bytes in
-//! flight. Both are bounded. Over the bound of connections the one that is idle for longest goes; over
-//! the bound of bytes the connection goes that holds the most for the longest.
+//! All connections of a listener, and what they hold together: places and bytes in flight. Both are
+//! bounded. Over the bound of connections, the one that has been idle for longest is evicted; over
+//! the bound of bytes, the one with the largest product of bytes and time.
 
 mod evictions;
 mod guest;
@@ -26,35 +26,37 @@ pub(crate) use self::{
 };
 use crate::{Bounds, connection::Address, wire::Answer};
 
-/// Of all bytes in flight, one part of so many is for large messages and pages. Those wait for room, so
-/// that the rest is always there for small ones, which never wait.
+/// One part in so many of the bytes in flight is reserved for large messages and pages. Those wait
+/// for room, so that small messages never have to.
 const ROOMS_PART: usize = 3;
 
-/// Who waits for room this long asks whoever holds most for longest to leave.
+/// A message that waits for room this long causes the eviction of the connection with the largest
+/// product of bytes and time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between two who are asked to leave for that, so that the room which the first leaves is seen.
+/// Minimum time between two such evictions, so that the room freed by the first takes effect.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections at a time that are told why they are refused; those beyond are closed without a word.
+/// Number of refused connections at a time that are told why. Further ones are closed without a
+/// reason.
 const TURNED_AWAY: usize = 32;
 
-/// How often it is looked for an idle connection while all are busy.
+/// How often to look for an idle connection while all are busy.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Everybody who is connected to one listener.
+/// All connections of one listener.
 pub(crate) struct Guests {
     bounds: Arc<Bounds>,
     here: Mutex<Here>,
     left: Notify,
-    /// Places for those who are told why they are refused.
+    /// Places for refused connections that are told why.
     turned_away: Arc<Semaphore>,
-    /// Room for what can wait, in units of [`guest::UNIT`].
+    /// Room for large messages, in units of [`guest::UNIT`].
     rooms: Arc<Semaphore>,
-    /// Bytes that were taken without waiting.
+    /// Bytes that were taken without waiting for room.
     taken: AtomicUsize,
     began: Instant,
-    /// Answers that somebody has yet to read.
+    /// Answers that their clients have yet to read.
     unread: Mutex<Vec<Weak<Answer>>>,
     pub(crate) evictions: Evictions,
 }
@@ -63,16 +65,16 @@ pub(crate) struct Guests {
 struct Here {
     guests: BTreeMap<u64, Arc<Guest>>,
     came: u64,
-    /// When somebody was last asked to leave because others waited for room.
+    /// Time of the last eviction on behalf of messages that wait for room.
     evicted_at: Option<Instant>,
 }
 
-/// Why somebody cannot come in.
+/// Why a new connection gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
-    /// All connections are taken, and none is idle.
+    /// All places are taken, and no connection is idle.
     All,
-    /// The same of those that one address may have.
+    /// The address has used up its share, and none of its connections is idle.
     Address,
 }
 
@@ -92,10 +94,10 @@ impl Guests {
         })
     }
 
-    /// A place for a connection from this address, as soon as there is one. If the address has its share
-    /// already, and none of its connections is idle, the newcomer is refused: whoever is busy is perhaps a
-    /// worker, which must not lose its place to whoever knocks most often. The place is then one in which
-    /// it is only told so, if there is one.
+    /// Waits for a place for a connection from this address. If the address has its share already,
+    /// and none of its connections is idle, the new connection is refused: a busy connection may be
+    /// a worker's, which must not lose its place to a client that reconnects often. A refused
+    /// connection gets a place that only tells it so, if one is free, and `None` otherwise.
     pub(crate) async fn place(self: &Arc<Self>, from: SocketAddr) -> Option<Place> {
         let address = Address::of(from.ip());
         loop {
@@ -132,14 +134,14 @@ impl Guests {
         Ok(Place { guest, window })
     }
 
-    /// From now on this connection counts for nothing, though it may take a moment to end.
+    /// Evicts a connection. It stops counting at once, though it may take a moment to end.
     fn let_go(&self, here: &mut Here, guest: &Guest, why: Evicted) {
         here.guests.remove(&guest.number);
         guest.evict(why);
         self.evictions.count(why, &guest.address);
     }
 
-    /// Asks the one to leave that holds the most bytes for the longest.
+    /// Evicts the connection with the largest product of bytes and time.
     fn evict_greediest(&self) {
         let mut here = lock(&self.here);
         let now = self.now_ms();
@@ -149,7 +151,8 @@ impl Guests {
         }
     }
 
-    /// The same for somebody who has waited for room, at most once for all who wait.
+    /// The same on behalf of messages that wait for room, at most once per [`PAUSE`] for all of
+    /// them.
     fn make_room(&self) {
         let now = Instant::now();
         let recently = {
@@ -166,14 +169,14 @@ impl Guests {
         }
     }
 
-    /// Bytes in flight.
+    /// Total of bytes in flight.
     pub(crate) fn bytes(&self) -> usize {
         let rooms = guest::units(self.all_rooms()).max(1);
         let used = rooms.saturating_sub(self.rooms.available_permits());
         used * guest::UNIT + self.taken.load(Relaxed)
     }
 
-    /// Open connections.
+    /// Number of open connections.
     pub(crate) fn count(&self) -> usize {
         lock(&self.here).guests.len()
     }
@@ -182,17 +185,17 @@ impl Guests {
         &self.bounds
     }
 
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the listener was created.
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// An answer that has to be read within the bound of time.
+    /// Watches an answer, which must be read within the bound of time.
     pub(crate) fn watch(&self, answer: &Arc<Answer>) {
         lock(&self.unread).push(Arc::downgrade(answer));
     }
 
-    /// Takes answers back that nobody reads, until the listener is gone.
+    /// Drops answers that are not read in time, until the listener is dropped.
     pub(crate) fn take_back(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let guests = Arc::downgrade(self);
         let mut look = interval((self.bounds.stall() / 4).max(Duration::from_millis(1)));
@@ -200,7 +203,7 @@ impl Guests {
             loop {
                 look.tick().await;
                 let Some(guests) = guests.upgrade() else { return };
-                // What is dropped may be an answer of its own, so nothing is locked meanwhile.
+                // Dropping an answer may lock `unread`, so take the list out first.
                 let mut answers = std::mem::take(&mut *lock(&guests.unread));
                 answers.retain(|answer| answer.upgrade().is_some_and(|it| !it.take_back()));
                 lock(&guests.unread).append(&mut answers);
@@ -210,7 +213,8 @@ impl Guests {
 }
 
 impl Here {
-    /// The one that is idle for longest among those of the address that has most connections.
+    /// Among the connections that match, one of the address with the most connections: the one that
+    /// has been idle for longest.
     fn longest_idle(&self, among: impl Fn(&Guest) -> bool) -> Option<Arc<Guest>> {
         let mut shares: HashMap<Address, usize> = HashMap::new();
         for guest in self.guests.values() {
@@ -226,7 +230,7 @@ impl Here {
     }
 }
 
-/// The place of one connection, until this is dropped.
+/// The place of one connection. Freed when dropped.
 pub(crate) struct Place {
     pub(crate) guest: Arc<Guest>,
     /// Bytes that the peer may send ahead.
@@ -241,7 +245,7 @@ impl Drop for Place {
     }
 }
 
-/// What is behind these locks is whole whenever they are released, also by a panic.
+/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! The end of a link at the node that was called: what the other says goes to the engine, in order;
-//! its calls are answered in any order, once the other has proven to be a node. The link is one machine
-//! that is polled by its connection.
+//! The accepting end of a link between nodes. Messages of the other node go to the engine in order;
+//! its calls are answered in any order, once it has proven to be a node. The connection polls the
+//! link.
 
 use std::{
     collections::HashMap,
@@ -39,23 +39,23 @@ use crate::{
     wire::Said,
 };
 
-/// The service of other nodes.
+/// The service for other nodes.
 #[derive(Clone)]
 pub(crate) struct Accept {
     handler: Handler,
-    /// Where this node is reached.
+    /// Address at which other nodes reach this one.
     own: String,
     credentials: Credentials,
     latest: Arc<Mutex<Latest>>,
 }
 
-/// The newest link of each node, while there is one. What comes on an older one, whose end was not
-/// noticed yet, is too late.
+/// The newest link of each connected node. Messages on an older link, whose end was not noticed
+/// yet, are stale.
 #[derive(Default)]
 struct Latest {
     begun: u64,
     links: HashMap<String, u64>,
-    /// When the log last warned of a caller that is no node.
+    /// Time of the last warning about a caller that is not a node.
     warned_at: Option<Instant>,
 }
 
@@ -65,10 +65,11 @@ impl Latest {
     }
 }
 
-/// How often the log tells of callers that are no nodes: anybody can be one.
+/// Minimum time between two warnings about callers that are not nodes, because anyone can be such a
+/// caller.
 const WARNINGS: Duration = Duration::from_secs(10);
 
-/// Bytes of an address, more than any name of a host with its port has.
+/// Longest accepted address in bytes. Any host name with a port is shorter.
 const ADDRESS_BYTES_MAX: usize = 300;
 
 impl Accept {
@@ -76,13 +77,13 @@ impl Accept {
         Self { handler, own, credentials, latest: Arc::default() }
     }
 
-    /// The next frame of a caller that is not known yet.
+    /// The next frame of a caller that is not authenticated yet.
     async fn heard(&self, said: &mut Said<PeerFrame>) -> Result<PeerFrame, Status> {
         let heard = timeout(self.handler.bounds.hello_timeout(), said.next()).await;
         heard.map_err(|_| status(missing()))?.ok_or_else(|| status(missing()))?
     }
 
-    /// What is to be signed by the caller that said this.
+    /// The terms that this caller has to sign.
     fn terms(&self, hello: PeerHello) -> Result<Terms, InvalidField> {
         let PeerHello { protocol_version, address, nonce } = hello;
         if protocol_version != PROTOCOL_VERSION {
@@ -102,8 +103,8 @@ impl Accept {
         Ok(Terms { caller: address, called, caller_nonce, called_nonce })
     }
 
-    /// Begins the link of a caller that proves to be a node. Until then it changes nothing, so that nobody
-    /// else can take the place of a node's link.
+    /// Begins the link of a caller that proves to be a node. Before that nothing changes, so that
+    /// no other caller can replace a node's link.
     async fn begin(
         self,
         terms: Terms,
@@ -124,7 +125,8 @@ impl Accept {
             latest.begun += 1;
             let number = latest.begun;
             latest.links.insert(node.clone(), number);
-            // Held meanwhile, so that the end of an older link is not told after this.
+            // The lock is held here, so that the end of an older link cannot be reported after
+            // this.
             self.handler.engine.called(&node);
             number
         };
@@ -142,7 +144,7 @@ impl Accept {
         Ok(once(PeerAnswers { proof, ..PeerAnswers::default() }).chain(listening))
     }
 
-    /// Refuses a caller that has not shown that it is a node.
+    /// Refuses a caller that has not proven to be a node.
     fn stranger(&self, address: &str, why: &str) -> Status {
         let mut latest = lock(&self.latest);
         if latest.warned_at.is_none_or(|at| at.elapsed() >= WARNINGS) {
@@ -188,29 +190,29 @@ impl peers_server::Peers for Accept {
     }
 }
 
-/// A link from another node.
+/// A link from another node, as this node reads and answers it.
 pub(crate) struct Listening {
     handler: Handler,
     node: String,
-    /// Which of the node's links it is.
+    /// Number of this link among those of all nodes; the newest has the highest.
     number: u64,
     latest: Arc<Mutex<Latest>>,
     said: Said<PeerFrame>,
-    /// The node may say more.
+    /// Whether the node may send more.
     saying: bool,
     running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,
-    /// Calls that may be abandoned.
+    /// Handles that cancel the calls which the node may abandon, by call number.
     open: HashMap<u64, AbortHandle>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Listening {
-    /// The node has begun no other link since.
+    /// Whether the node has begun no newer link.
     fn is_latest(&self) -> bool {
         lock(&self.latest).is(&self.node, self.number)
     }
 
-    /// Reads what the node has said, if it has.
+    /// Reads the frames that the node has sent so far.
     fn poll_said(&mut self, context: &mut Context<'_>) {
         for _ in 0..READ_FRAMES {
             if !self.saying {
@@ -250,7 +252,7 @@ impl Listening {
         let called = if self.running.len() < limit {
             wire::called(call).map_err(CallError::from)
         } else {
-            // No caller of the other node is at fault for what all of them wait for.
+            // This concerns all callers of the other node together, so none of them is at fault.
             Err(CallError::Overloaded)
         };
         let call = perform(Arc::clone(&self.handler.engine), number, called);
@@ -286,7 +288,7 @@ impl Stream for Listening {
         match (answers.is_empty(), this.saying) {
             (false, _) => Poll::Ready(Some(Ok(PeerAnswers { answers, ..PeerAnswers::default() }))),
             (true, true) => Poll::Pending,
-            // Whoever has hung up waits for no answer.
+            // A node that has disconnected waits for no answer.
             (true, false) => Poll::Ready(None),
         }
     }
@@ -315,7 +317,7 @@ async fn perform(
     PeerAnswer { number, answer: Some(answer) }
 }
 
-/// What is behind the lock is whole whenever it is released, also by a panic.
+/// A poisoned lock is fine: the data is consistent whenever the lock is released, even by a panic.
 fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
     latest.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,17 @@
-//! How the nodes of a cluster know each other: by a secret that they share, by a name that only their
-//! certificates have, or by both. Certificates that clients have are from the same root, so the name is what
-//! makes a node.
+//! How the nodes of a cluster authenticate each other: by a shared secret, by a name that only
+//! their certificates have, or by both. Certificates of clients come from the same root, so the
+//! name is what identifies a node.
 
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use super::proof::{End, ProofKey, Terms};
 use crate::tls;
 
-/// How the nodes of a cluster know each other.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// What they sign with, if they share a secret.
+    /// Key for signing, if the nodes share a secret.
     pub(crate) key: Option<ProofKey>,
-    /// The name that their certificates have. TLS sees to it for the node that is called.
+    /// Name in the certificates of nodes. For the node that is called, TLS checks it.
     pub(crate) name: Option<ServerName<'static>>,
 }
 
@@ -24,7 +23,7 @@ impl Credentials {
         own.is_some_and(|certificate| tls::has_name(certificate, name))
     }
 
-    /// Shows that this end knows the secret, if there is one, and which node calls which.
+    /// Proves that this end knows the secret, if there is one, and which node calls which.
     pub(super) fn sign(&self, terms: &Terms, end: End) -> Vec<u8> {
         terms.sign(&self.proof_key(), end)
     }

@@ -1,5 +1,5 @@
-//! The link to one other node. It is kept up for as long as that node is one of the cluster: when it
-//! breaks, waiting calls fail, messages get lost, and it is begun again.
+//! The link to one other node. It is kept up while that node belongs to the cluster: when it
+//! breaks, waiting calls fail, messages are lost, and the link reconnects.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -36,44 +36,44 @@ use super::{
 };
 use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
 
-/// The pauses before a broken link is begun again, each twice as long as the one before.
+/// Pauses before a broken link reconnects, each twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A node that is there takes part in the greeting much sooner.
+/// Time limit of the handshake. A live node is much faster.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// How much may wait to be written. A node that does not read for so long is not there.
+/// Bound on messages that wait to be written. A node that falls this far behind counts as
+/// unreachable.
 const WAITING_MAX: usize = 100_000;
 
-/// Who speaks with whom.
+/// The addresses of both ends.
 pub(super) struct Ends {
-    /// Where this node is reached.
+    /// Address at which other nodes reach this one.
     pub(super) own: String,
-    /// Where the other is.
+    /// Address of the other node.
     pub(super) node: String,
     pub(super) credentials: Credentials,
 }
 
-/// The link to one other node.
 pub(super) struct Link {
     line: Arc<Mutex<Line>>,
     task: tokio::task::AbortHandle,
 }
 
-/// What is on its way. Nothing is said before the other node has answered the first time.
+/// State of the connection. Nothing is sent before the handshake is complete.
 #[derive(Default)]
 struct Line {
     say: Option<mpsc::UnboundedSender<Said>>,
-    /// What was said and is not written yet.
+    /// Number of messages that are queued and not yet written.
     waiting: Arc<AtomicUsize>,
-    /// Tells the link that too much waits.
+    /// Wakes the link when too many messages are queued.
     full: Arc<Notify>,
     numbered: u64,
     callers: HashMap<u64, oneshot::Sender<Result<peer_answer::Answer, CallError>>>,
 }
 
-/// What is said to the other node.
+/// A message to the other node.
 enum Said {
     Proof(Vec<u8>),
     Call(Box<PeerCall>),
@@ -82,7 +82,7 @@ enum Said {
 }
 
 impl Link {
-    /// Begins a link, and keeps it.
+    /// Starts a link, and reconnects it whenever it breaks.
     pub(super) fn keep(
         ends: Ends,
         place: Endpoint,
@@ -118,7 +118,7 @@ impl Link {
         Self { line, task: task.abort_handle() }
     }
 
-    /// Tells the node something, if it can be reached.
+    /// Sends a message if the node is connected; drops it otherwise.
     pub(super) fn send(&self, message: PeerMessage) {
         lock(&self.line).say(Said::Message(Box::new(message)));
     }
@@ -141,7 +141,7 @@ impl Link {
         let mut line = lock(&self.line);
         line.numbered += 1;
         let number = line.numbered;
-        // What was not said has not happened, and can be tried again.
+        // A call that was not sent has not happened, so the caller can retry it.
         if !line.say(Said::Call(Box::new(PeerCall { number, call: Some(call) }))) {
             return Err(CallError::NotServed);
         }
@@ -152,7 +152,7 @@ impl Link {
 }
 
 impl Line {
-    /// Puts it behind what waits already; `false` if the link is not there, or is too far behind.
+    /// Queues a message. `false` if the link is down or too far behind.
     fn say(&self, said: Said) -> bool {
         let Some(say) = &self.say else { return false };
         if self.waiting.load(Ordering::Relaxed) >= WAITING_MAX {
@@ -171,7 +171,7 @@ impl Drop for Link {
     }
 }
 
-/// A caller. To drop it is to abandon the call.
+/// A call in flight. Dropping it abandons the call.
 struct Waiting {
     line: Arc<Mutex<Line>>,
     number: u64,
@@ -189,7 +189,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Speaks with the other node until the link breaks, and says why it did.
+/// Exchanges frames with the other node until the link breaks, and returns the reason.
 async fn exchange(
     ends: &Ends,
     place: Endpoint,
@@ -223,7 +223,7 @@ async fn exchange(
             };
             for (caller, answer) in callers.into_iter().zip(answers) {
                 if let Some(caller) = caller {
-                    // A caller that has left meanwhile needs no answer.
+                    // If the caller has left meanwhile, the answer is dropped.
                     drop(caller.send(answer.answer.ok_or_else(wire::unknown)));
                 }
             }
@@ -236,8 +236,8 @@ async fn exchange(
     }
 }
 
-/// Opens the link: each node proves to the other that it is one. Nothing is said before. What the name of
-/// the other's certificate must be, TLS has seen to.
+/// Opens the link: each node proves to the other that it is a node, before anything else is sent.
+/// TLS has already checked the name in the other's certificate.
 async fn begin(
     Ends { own, node, credentials }: &Ends,
     channel: Channel,
@@ -258,7 +258,7 @@ async fn begin(
     let (caller, called) = (own.clone(), node.clone());
     let called_nonce = challenge.to_vec();
     let terms = Terms { caller, called, caller_nonce, called_nonce };
-    // A link that has ended says so below.
+    // If the link has ended, the code below reports it.
     drop(say.send(Said::Proof(credentials.sign(&terms, End::Caller))));
     let PeerAnswers { proof, .. } = answers.message().await?.ok_or_else(gone)?;
     if !credentials.proven(&terms, End::Called, &proof) {
@@ -267,7 +267,7 @@ async fn begin(
     Ok(answers)
 }
 
-/// The link is broken: nobody is answered any more. Whether it had been there.
+/// The link is broken: all waiting calls fail. Returns whether the handshake had been completed.
 fn end(line: &Mutex<Line>) -> bool {
     let (said, callers) = {
         let mut line = lock(line);
@@ -283,14 +283,14 @@ fn unreachable() -> CallError {
     CallError::Unavailable("the node that serves the run cannot be reached".into())
 }
 
-/// Frames of what is said, the first with the hello. They end with the link.
+/// The frames to the other node, the first with the hello. They end with the link.
 struct Frames {
-    /// Who says it, until it was said.
+    /// The hello, until it is sent.
     hello: Option<PeerHello>,
     said: mpsc::UnboundedReceiver<Said>,
-    /// What was taken from there and is not written yet.
+    /// Messages taken from the channel and not written yet.
     taken: VecDeque<Said>,
-    /// How much of it there is in all.
+    /// Number of all messages that are queued and not yet written.
     count: Arc<AtomicUsize>,
 }
 
@@ -314,7 +314,7 @@ impl Stream for Frames {
         while bytes < WRITTEN_BYTES
             && let Some(said) = self.taken.pop_front()
         {
-            // The proof was not counted: it goes before anything that waits.
+            // The proof was not counted: it goes before all queued messages.
             if let Said::Proof(proof) = said {
                 frame.proof = proof.into();
                 break;
@@ -338,7 +338,7 @@ impl Stream for Frames {
     }
 }
 
-/// What is behind the lock is whole whenever it is released, also by a panic.
+/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
-//! Several servers on one database are one cluster: each serves its share of the shards and speaks with
-//! the others. `link` is the way to one other node, `accept` the end of the way from one, `credentials` how
-//! they know each other, `proof` how they show that they know their secret, `wire` what travels.
+//! Several servers on one database form a cluster: each serves its share of the shards and talks to
+//! the others. `link` is the connection to one other node, `accept` the accepting end,
+//! `credentials` how nodes authenticate each other, `proof` how they prove knowledge of the secret,
+//! `wire` the messages.
 
 mod accept;
 mod credentials;
@@ -32,14 +33,14 @@ use tonic::transport::{ClientTlsConfig, Endpoint};
 use self::link::{Ends, Link};
 pub(crate) use self::{accept::Accept, credentials::Credentials, proof::ProofKey};
 
-/// The version of the nodes' protocol that is spoken here.
+/// Version of the protocol between nodes.
 const PROTOCOL_VERSION: u32 = 2;
 
-/// A node that is there accepts a connection much sooner.
+/// Time limit for connecting. A live node accepts much sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// After so long without a word the other node is asked for a sign of life, and after as long again the
-/// link is broken. Calls wait no longer for a node that cannot be reached.
+/// Silence after which the other node gets a keepalive ping; after as long again without a reply,
+/// the link is broken. This limits how long calls wait for an unreachable node.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The links of a node to all others.
@@ -47,19 +48,20 @@ pub(crate) struct PeerLinks {
     own: String,
     credentials: Credentials,
     tls: Option<ClientTlsConfig>,
-    /// Who hears of the others; known as soon as it has been started.
+    /// The engine that receives messages of the other nodes. Set once it has started.
     engine: watch::Sender<Weak<Engine>>,
     links: Mutex<BTreeMap<String, Link>>,
 }
 
 impl PeerLinks {
-    /// The links of the node that is reached at `own`.
+    /// The links of the node whose address is `own`.
     pub(crate) fn new(own: String, credentials: Credentials, tls: Option<ClientTlsConfig>) -> Self {
         let engine = watch::Sender::new(Weak::new());
         Self { own, credentials, tls, engine, links: Mutex::default() }
     }
 
-    /// The engine that is to hear of the others. It may have asked for links already.
+    /// Sets the engine that receives messages of the other nodes. It may have asked for links
+    /// already.
     pub(crate) fn set_engine(&self, engine: Weak<Engine>) {
         self.engine.send_replace(engine);
     }
@@ -91,7 +93,7 @@ impl PeerLinks {
         }
     }
 
-    /// Makes a call at a node, if there is a link to it.
+    /// Makes a call to a node, if there is a link to it.
     fn call_at(&self, node: &str, call: peer_call::Call) -> PeerAnswer<peer_answer::Answer> {
         match lock(&self.links).get(node) {
             Some(link) => Box::pin(link.call(call)),
@@ -144,7 +146,7 @@ impl Peers for PeerLinks {
     }
 }
 
-/// A node that keeps to itself.
+/// A node that is not part of a cluster.
 pub(crate) struct NoPeers;
 
 impl Peers for NoPeers {
@@ -161,7 +163,7 @@ impl Peers for NoPeers {
     fn send(&self, _: &str, _: PeerMessage) {}
 }
 
-/// What is behind the lock is whole whenever it is released, also by a panic.
+/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! How nodes prove to each other that they know the secret of their cluster, without showing it. Each
-//! draws a nonce for every link, and each signs both of them together with who calls whom: what was said
-//! on one link is worth nothing on another. The node that is called signs last, so that strangers get
-//! nothing to guess the secret from.
+//! How nodes prove to each other that they know the cluster's secret, without revealing it. Each
+//! draws a nonce for every link, and each signs both nonces together with the addresses of caller
+//! and called: a proof from one link is useless on another. The called node signs last, so that
+//! strangers get nothing from which to guess the secret.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::secret::Secret;
 /// Bytes of a nonce.
 pub(super) const NONCE_BYTES: usize = 32;
 
-/// Draws a nonce.
+/// A fresh random nonce.
 pub(super) fn nonce() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat()
 }
 
-/// The secret, as it is used for signing.
+/// The secret, as a key for signing.
 #[derive(Clone)]
 pub(crate) struct ProofKey(Arc<hmac::Key>);
 
@@ -33,37 +33,37 @@ impl ProofKey {
     }
 }
 
-/// Which end of the link signs: nobody can answer with what the other has said.
+/// Which end of the link signs, so that a proof cannot be reflected to its sender.
 #[derive(Clone, Copy)]
 pub(super) enum End {
     Caller,
     Called,
 }
 
-/// What both ends of a new link sign.
+/// The content that both ends of a new link sign.
 pub(super) struct Terms {
-    /// Where the caller is reached.
+    /// Address at which the caller is reached.
     pub(super) caller: String,
-    /// Where the node is reached that is called.
+    /// Address at which the called node is reached.
     pub(super) called: String,
-    /// What the caller has drawn.
+    /// Nonce of the caller.
     pub(super) caller_nonce: Vec<u8>,
-    /// What the node has drawn that is called.
+    /// Nonce of the called node.
     pub(super) called_nonce: Vec<u8>,
 }
 
 impl Terms {
-    /// Shows that this end knows the secret.
+    /// Proves that this end knows the secret.
     pub(super) fn sign(&self, key: &ProofKey, end: End) -> Vec<u8> {
         hmac::sign(&key.0, &self.bytes(end)).as_ref().to_vec()
     }
 
-    /// Whether the other end knows the secret.
+    /// Whether the proof shows that the other end knows the secret.
     pub(super) fn proven(&self, key: &ProofKey, end: End, proof: &[u8]) -> bool {
         hmac::verify(&key.0, &self.bytes(end), proof).is_ok()
     }
 
-    /// Each part behind its length, so that no two terms have the same bytes.
+    /// Each part is preceded by its length, so that no two terms have the same bytes.
     fn bytes(&self, end: End) -> Vec<u8> {
         let end = match end {
             End::Caller => b"caller",

@@ -1,4 +1,4 @@
-//! What nodes tell each other, as it travels.
+//! Messages between nodes, converted to and from their wire form.
 
 use abide_core::{
     codec::{self, Wire},
@@ -16,7 +16,7 @@ use abide_proto::{
 };
 use abide_shard::message::{EffectKey, Envelope, Mail, Offer, Work};
 
-/// An operation for another node, as it travels.
+/// The wire form of an operation for another node.
 pub(super) fn operation_to_wire(
     operation: Box<RunOperation>,
 ) -> Result<peer_call::Call, CallError> {
@@ -28,7 +28,7 @@ pub(super) fn operation_to_wire(
     Ok(peer_call::Call::Client(wire::NumberedCall { number: 0, call }))
 }
 
-/// A worker's report for another node, as it travels.
+/// The wire form of a worker's report for another node.
 pub(super) fn report_to_wire(report: Report) -> peer_call::Call {
     let session = match &report {
         Report::PresentAttempt(_, session) => session.to_string(),
@@ -39,13 +39,13 @@ pub(super) fn report_to_wire(report: Report) -> peer_call::Call {
     peer_call::Call::Worker(wire::PeerCompletion { completion, session })
 }
 
-/// What another node calls for.
+/// A call from another node.
 pub(super) enum Called {
     Operation(Box<RunOperation>),
     Report(Box<Report>),
 }
 
-/// What another node calls for.
+/// Reads a call from another node.
 pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidField> {
     let missing = || InvalidField::new("call", "has no known case set");
     Ok(match call.ok_or_else(missing)? {
@@ -53,7 +53,7 @@ pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidFie
             let asked = call.call.ok_or_else(missing)?;
             match operation::operation_from_wire(asked)? {
                 AnyOperation::Run(operation) => Called::Operation(operation),
-                // Whatever is read from the store, every node reads by itself.
+                // Every node reads from the store itself.
                 AnyOperation::Read(_) => {
                     return Err(InvalidField::new("call", "is nothing that nodes ask each other"));
                 }
@@ -72,7 +72,7 @@ pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidFie
     })
 }
 
-/// The answer to an operation, as it travels.
+/// The wire form of the answer to an operation.
 pub(super) fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> peer_answer::Answer {
     if let Ok(AnyAnswer::Events(Events { run, last_event, closed })) = answer {
         let run = run.to_wire();
@@ -82,13 +82,13 @@ pub(super) fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> peer_answe
     peer_answer::Answer::Client(wire::NumberedAnswer { number: 0, answer })
 }
 
-/// The answer to a worker's report, as it travels.
+/// The wire form of the answer to a worker's report.
 pub(super) fn acknowledged_to_wire(answer: Result<ReportAnswer, CallError>) -> peer_answer::Answer {
     let acknowledgement = Some(worker::acknowledgement_to_wire(answer));
     peer_answer::Answer::Worker(wire::Acknowledgement { number: 0, acknowledgement })
 }
 
-/// What another node answered to an operation.
+/// Reads another node's answer to an operation.
 pub(super) fn answer_from_wire(answer: peer_answer::Answer) -> Result<AnyAnswer, CallError> {
     match answer {
         peer_answer::Answer::Client(wire::NumberedAnswer { answer, .. }) => {
@@ -101,7 +101,8 @@ pub(super) fn answer_from_wire(answer: peer_answer::Answer) -> Result<AnyAnswer,
     }
 }
 
-/// What another node answered to a worker's report, which may have failed before it was looked at.
+/// Reads another node's answer to a worker's report, which may have failed before the engine saw
+/// it.
 pub(super) fn acknowledged_from_wire(
     answer: peer_answer::Answer,
 ) -> Result<ReportAnswer, CallError> {
@@ -113,12 +114,12 @@ pub(super) fn acknowledged_from_wire(
     }
 }
 
-/// The other node speaks of what this one does not know.
+/// The other node sent something that this one does not know.
 pub(super) fn unknown() -> CallError {
     CallError::Unavailable("another node answered what nobody knows".into())
 }
 
-/// A message, as it travels.
+/// The wire form of a message.
 pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
     let message = match message {
         PeerMessage::Mail(shard, Mail::Deliver(envelope)) => Message::Deliver(wire::PeerEffect {
@@ -161,7 +162,7 @@ pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
     wire::PeerMessage { message: Some(message) }
 }
 
-/// What another node says.
+/// Reads a message from another node.
 pub(super) fn message_from_wire(wire: wire::PeerMessage) -> Result<PeerMessage, InvalidField> {
     let message = wire.message.ok_or_else(|| InvalidField::new("message", "is not known"))?;
     Ok(match message {

@@ -1,4 +1,5 @@
-//! Streams that the transport reads and buffers itself, of those who ask for the schema: little may come.
+//! Streams that the transport reads and buffers itself, for clients that ask for the schema. They
+//! may send little.
 
 use std::{
     pin::Pin,
@@ -10,10 +11,10 @@ use tonic::Status;
 
 use super::refused;
 
-/// All that may come on one stream.
+/// Total bytes that may arrive on one stream.
 const BYTES_MAX: usize = 64 << 10;
 
-/// A request that the transport reads.
+/// A request body that the transport reads.
 pub(super) struct Foreign {
     body: Incoming,
     came: usize,

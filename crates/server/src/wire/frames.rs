@@ -1,7 +1,7 @@
-//! Messages as they come in: five bytes that say how long each is, then the message. One that is larger
-//! than a few packets waits until there is room for all of it, and then only for its sender. Whatever
-//! stands still is given up. Only what other nodes say is neither counted nor given up; as long as it is
-//! not known that the sender is one, it may say little.
+//! Reads messages: a header of five bytes with the length, then the message. A message larger than
+//! a few packets waits until there is room for all of it, and only its sender waits. A stalled
+//! message is given up. Messages of other nodes are neither counted nor given up; until the sender
+//! has proven to be a node, it may send little.
 
 use std::{
     pin::Pin,
@@ -25,51 +25,49 @@ use crate::{
     handler::status,
 };
 
-/// A message has a flag and its length before it.
+/// A flag and the length precede each message.
 const HEADER: usize = 5;
 
-/// Up to this size a message needs no room of its own.
+/// Up to this size a message does not wait for room.
 const SMALL: usize = 64 << 10;
 
-/// A frame between nodes may hold a task with much history beside what a client or worker sent.
+/// A frame between nodes may hold a task with a long history beside what a client or worker sent.
 const NODE_FACTOR: usize = 16;
 
-/// Who sends messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
     /// A client or a worker.
     Client,
-    /// Who says to be another node of the cluster.
+    /// A peer that claims to be another node of the cluster.
     Node,
 }
 
-/// The messages of a request.
 pub(crate) struct Frames {
     body: Incoming,
     guest: Arc<Guest>,
     sender: Sender,
-    /// What came last, as far as it was not taken.
+    /// Received bytes that are not consumed yet.
     came: Bytes,
     header: BytesMut,
     message: Option<Unfinished>,
-    /// Room for the next message, of this length.
+    /// A pending request for room for the next message, and the message's length.
     waiting: Option<(BoxFuture<'static, Charge>, usize)>,
-    /// Ends when the connection has to.
+    /// Resolves when the connection is evicted.
     evicted: Option<BoxFuture<'static, Evicted>>,
     moved_at: Instant,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-/// A message that has begun.
+/// A message of which only a part has arrived.
 struct Unfinished {
     bytes: BytesMut,
     length: usize,
     charge: Charge,
 }
 
-/// A message that is there as a whole, and counts as long as this is kept.
+/// A complete message. It counts as in flight until dropped.
 pub(crate) struct Received {
-    /// With its header.
+    /// The message with its header.
     framed: Bytes,
     _charge: Charge,
 }
@@ -79,7 +77,7 @@ impl Received {
         &self.framed[HEADER..]
     }
 
-    /// The message behind its header.
+    /// The message with its header.
     pub(super) fn framed(&self) -> Bytes {
         self.framed.clone()
     }
@@ -101,7 +99,7 @@ impl Frames {
         }
     }
 
-    /// The one message of the request, which has to begin in time.
+    /// The only message of the request, which must begin in time.
     pub(super) async fn only(mut self) -> Result<Option<Received>, Status> {
         std::future::poll_fn(|context| match self.poll_next(context) {
             Poll::Ready(next) => Poll::Ready(next.transpose()),
@@ -110,7 +108,7 @@ impl Frames {
         .await
     }
 
-    /// The next message; nothing when the request is at its end.
+    /// The next message, or `None` at the end of the request.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Received, Status>>> {
         loop {
             if let Some((room, length)) = &mut self.waiting {
@@ -132,7 +130,7 @@ impl Frames {
             }
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers of a request say nothing.
+                    // Trailers of a request carry nothing.
                     if let Ok(data) = frame.into_data() {
                         self.came = data;
                         self.moved_at = Instant::now();
@@ -155,7 +153,7 @@ impl Frames {
         }
     }
 
-    /// Takes from what came, until a message is whole or there is no more.
+    /// Consumes received bytes until a message is complete or no bytes are left.
     fn advance(&mut self) -> Result<Option<Received>, Status> {
         if self.message.is_none() && self.waiting.is_none() {
             let missing = HEADER - self.header.len();
@@ -185,7 +183,7 @@ impl Frames {
         }))
     }
 
-    /// The length of the message that begins, which must be one that is taken.
+    /// The length of the next message, which must be within the bound.
     fn check_header(&self) -> Result<usize, Status> {
         let mut header = &*self.header;
         if header.get_u8() != 0 {
@@ -216,12 +214,12 @@ impl Frames {
         self.message = Some(Unfinished { bytes, length: HEADER + length, charge });
     }
 
-    /// The sender is another node of the cluster, and has shown it.
+    /// Whether the sender has proven to be another node of the cluster.
     fn known_node(&self) -> bool {
         self.sender == Sender::Node && self.guest.trusted()
     }
 
-    /// A message, or its header, has come in part.
+    /// Whether a message, or its header, has arrived in part.
     fn begun(&self) -> bool {
         self.message.is_some() || !self.header.is_empty()
     }
@@ -232,7 +230,7 @@ impl Frames {
         })
     }
 
-    /// Ready when the connection has to end.
+    /// Ready when the connection is evicted.
     fn poll_evicted(&mut self, context: &mut Context<'_>) -> Poll<Status> {
         let guest = &self.guest;
         let evicted = self.evicted.get_or_insert_with(|| guest.evicted().boxed());
@@ -241,7 +239,7 @@ impl Frames {
         Poll::Ready(self.guest.status(why))
     }
 
-    /// Ready when what was begun has not moved for too long.
+    /// Ready when an incomplete message has made no progress for too long.
     fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Status> {
         let until = self.moved_at + self.guest.guests().bounds().stall();
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(until)));
@@ -255,7 +253,7 @@ impl Frames {
     }
 }
 
-/// What is said on a stream, message by message.
+/// The messages that arrive on a stream.
 pub(crate) struct Said<T> {
     frames: Frames,
     message: std::marker::PhantomData<fn() -> T>,

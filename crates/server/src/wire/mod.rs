@@ -1,8 +1,8 @@
-//! What travels on a connection, measured and bounded. A request's message is read as a whole before
-//! anybody looks at it; an answer is written as fast as its reader takes it.
+//! The traffic of a connection, measured and bounded. The message of a request is read as a whole
+//! before it is handled; an answer is written as fast as the client reads it.
 //!
-//! The streams of calls and of workers, and what follows runs, keep no buffers between messages, as the
-//! transport's own would: such a stream may be open for days after one large message.
+//! The streams of calls and workers, and those that follow runs, keep no buffers between messages.
+//! The transport's own buffers would stay large for days after one large message.
 
 mod foreign;
 mod frames;
@@ -36,16 +36,16 @@ pub(crate) use self::{
 };
 use crate::guests::{self, Charge, Guest};
 
-/// Methods that read their frames by [`said`].
+/// Methods that read their frames with [`said`].
 const OWN: [&str; 3] = ["/abide.v1.Abide/Calls", "/abide.v1.Workers/Connect", LINK];
 
-/// Where the frames of other nodes come, which may be larger than all others.
+/// The method for frames of other nodes, which may be larger than all others.
 const LINK: &str = "/abide.v1.Peers/Link";
 
-/// Streams that the transport reads: of those who ask for the schema.
+/// Prefix of the methods whose streams the transport reads, for clients that ask for the schema.
 const FOREIGN: &str = "/grpc.reflection.";
 
-/// Answers a request.
+/// Answers one request, with its bytes accounted to the connection.
 pub(crate) async fn answer(
     mut routes: Routes,
     guest: Arc<Guest>,
@@ -77,7 +77,7 @@ pub(crate) async fn answer(
         }
     };
     let mut response = routes.call(http::Request::from_parts(parts, body)).await?;
-    // It is answered, so what was asked is needed no more.
+    // The request is answered, so its bytes are no longer needed.
     drop(received);
     let extensions = response.extensions_mut();
     let told = extensions.remove::<Handed<Pieces>>().and_then(|told| told.take());
@@ -92,10 +92,10 @@ fn refuse(status: Status, guest: Arc<Guest>, open: guests::Request) -> http::Res
     status.into_http::<Body>().map(|body| Sent::body(body, None, guest, open))
 }
 
-/// The pieces of an answer that is encoded here.
+/// The parts of an answer that is encoded here.
 type Pieces = BoxStream<'static, Result<Piece, Status>>;
 
-/// Something that travels beside a request or an answer, to be taken once.
+/// A value attached to a request or an answer, to be taken once.
 struct Handed<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Handed<T> {
@@ -120,7 +120,7 @@ pub(crate) fn guest(extensions: &Extensions) -> Result<Arc<Guest>, Status> {
     guest.ok_or_else(|| Status::internal("the request came on no connection"))
 }
 
-/// What is said on a stream of requests.
+/// The messages that arrive on a stream of requests.
 pub(crate) fn said<T: Name + Default + 'static, U>(
     request: &mut Request<U>,
 ) -> Result<Said<T>, Status> {
@@ -129,13 +129,14 @@ pub(crate) fn said<T: Name + Default + 'static, U>(
     frames.map(Said::new).ok_or_else(|| Status::internal("the stream has no frames"))
 }
 
-/// A message to be sent, and what it holds until it is read.
+/// A message to be sent, and the room that it holds until it is read.
 pub(crate) struct Sending<T> {
     pub(crate) message: T,
     pub(crate) rooms: Vec<Charge>,
 }
 
-/// Answers with a stream of messages, which are encoded here. The stream that the transport gets is empty.
+/// Answers with a stream of messages, which are encoded here. The stream that the transport gets is
+/// empty.
 pub(crate) fn told<T: Message + 'static>(
     messages: impl Stream<Item = Result<Sending<T>, Status>> + Send + 'static,
 ) -> Response<Empty<Result<T, Status>>> {
@@ -149,7 +150,7 @@ pub(crate) fn told<T: Message + 'static>(
     response
 }
 
-/// An answer that holds room until it is read.
+/// An answer that holds its room until it is read.
 pub(crate) fn with_room<T>(message: T, room: Option<Charge>) -> Response<T> {
     let mut response = Response::new(message);
     if let Some(room) = room {
@@ -158,7 +159,7 @@ pub(crate) fn with_room<T>(message: T, room: Option<Charge>) -> Response<T> {
     response
 }
 
-/// A request or stream that the server has no room for. Nothing was changed.
+/// The status for a request or stream that the server has no room for. Nothing was changed.
 pub(crate) fn refused(why: &str) -> Status {
     let overloaded = error::to_detail(CallError::Overloaded);
     error::to_status(ErrorDetail { message: why.to_owned(), ..overloaded })

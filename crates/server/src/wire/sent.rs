@@ -1,6 +1,7 @@
-//! An answer as it goes out. What the peer has not read counts, also in the buffers of the transport:
-//! the charge lives as long as the bytes. If nothing of it is read for long, its source and what is left
-//! of it are dropped; the stream ends with the reason as soon as its reader goes on.
+//! Writes an answer. Bytes count until the peer has read them, also in the buffers of the
+//! transport: the charge lives as long as the bytes. If the peer reads nothing for long, the source
+//! and the rest of the answer are dropped, and the stream ends with the reason once the peer reads
+//! again.
 
 use std::{
     pin::Pin,
@@ -19,25 +20,25 @@ use tonic::{Status, body::Body, codegen::http::HeaderMap};
 use super::Pieces;
 use crate::guests::{Charge, Evicted, Guest, Kind, Request};
 
-/// Bytes of a large message that are handed on at once: two frames of HTTP/2. What was not handed on can
-/// be dropped.
+/// Bytes of a large message that are passed to the transport at once: two HTTP/2 frames. Bytes that
+/// were not passed on can still be dropped.
 const CHUNK: usize = 32 << 10;
 
-/// A message that was encoded, and the room that it has.
+/// An encoded message, and its room.
 pub(crate) struct Piece {
     pub(super) bytes: Bytes,
     pub(super) rooms: Vec<Charge>,
 }
 
-/// Where an answer comes from.
+/// The source of an answer.
 enum Source {
     /// Messages that are encoded here.
     Pieces(Pieces),
-    /// Whatever the transport has encoded, and the room of it.
+    /// A body that the transport has encoded, and its room.
     Body(Body, Option<Charge>),
 }
 
-/// What comes next of an answer.
+/// The next part of an answer.
 enum Next {
     Piece(Piece),
     Trailers(HeaderMap),
@@ -66,13 +67,12 @@ impl Source {
     }
 }
 
-/// The body of an answer.
 pub(crate) struct Sent {
     answer: Arc<Answer>,
-    /// Somebody looks whether it is read.
+    /// Whether the listener checks that the peer keeps reading.
     watched: bool,
     ended: bool,
-    /// Ends when the connection has to.
+    /// Resolves when the connection is evicted.
     evicted: Option<BoxFuture<'static, Evicted>>,
     _open: Request,
 }
@@ -104,7 +104,7 @@ impl Sent {
         Poll::Ready(Some(Ok(Frame::trailers(trailers))))
     }
 
-    /// Ready when the connection has to end.
+    /// Ready when the connection is evicted.
     fn poll_evicted(&mut self, context: &mut Context<'_>) -> Poll<Status> {
         let guest = &self.answer.guest;
         let evicted = self.evicted.get_or_insert_with(|| guest.evicted().boxed());
@@ -157,24 +157,24 @@ impl hyper::body::Body for Sent {
     }
 }
 
-/// An answer that is being read.
+/// An answer that the peer is reading.
 pub(crate) struct Answer {
     guest: Arc<Guest>,
     left: Mutex<Left>,
     unread: Arc<Outstanding>,
 }
 
-/// What is left of an answer.
+/// The rest of an answer.
 struct Left {
-    /// None if nobody read it.
+    /// `None` after the answer was dropped because it was not read.
     source: Option<Source>,
-    /// Of the last message, what was not handed on.
+    /// The part of the last message that was not passed to the transport.
     bytes: Bytes,
     /// The room of that message.
     rooms: Vec<Charge>,
 }
 
-/// What was handed on and is not read.
+/// Bytes that were passed to the transport and are not read yet.
 #[derive(Default)]
 struct Outstanding {
     chunks: AtomicUsize,
@@ -182,7 +182,7 @@ struct Outstanding {
 }
 
 impl Answer {
-    /// The next chunk or the end.
+    /// The next chunk, or the end.
     fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
         let mut left = self.left();
         let Left { source, bytes, rooms } = &mut *left;
@@ -191,7 +191,8 @@ impl Answer {
         };
         loop {
             if !bytes.is_empty() {
-                // A copy: the transport may keep it for long, and must not keep the rest with it.
+                // A copy: the transport may keep the chunk for long, and must not keep the rest
+                // alive with it.
                 let chunk = bytes.split_to(bytes.len().min(CHUNK)).to_vec();
                 let charges = vec![self.guest.take(chunk.len(), Kind::Unread)];
                 if bytes.is_empty() {
@@ -215,7 +216,7 @@ impl Answer {
         }
     }
 
-    /// Bytes that count as unread as long as they are somewhere.
+    /// Wraps bytes so that they count as unread until the last reference is dropped.
     fn counted(&self, bytes: impl AsRef<[u8]> + Send + 'static, charges: Vec<Charge>) -> Bytes {
         self.unread.moved(&self.guest);
         self.unread.chunks.fetch_add(1, Relaxed);
@@ -223,7 +224,7 @@ impl Answer {
         Bytes::from_owner(Counted { bytes, _charges: charges, unread, guest })
     }
 
-    /// Drops what is left if nothing of it was read for too long; whether it did.
+    /// Drops the rest if nothing was read for too long. Returns whether it did.
     pub(crate) fn take_back(&self) -> bool {
         let guests = self.guest.guests();
         let until = self.unread.moved_ms.load(Relaxed).saturating_add(guests.bounds().stall_ms);
@@ -239,7 +240,8 @@ impl Answer {
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
-        // What is behind the lock is whole whenever it is released, also by a panic.
+        // A poisoned lock is fine: the data is consistent whenever the lock is released, even by a
+        // panic.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -250,7 +252,7 @@ impl Outstanding {
     }
 }
 
-/// Bytes that were handed on.
+/// Bytes that were passed to the transport.
 struct Counted<T> {
     bytes: T,
     _charges: Vec<Charge>,
@@ -271,10 +273,10 @@ impl<T> Drop for Counted<T> {
     }
 }
 
-/// What ends a stream.
+/// The trailers that end a stream.
 fn trailers(status: &Status) -> HeaderMap {
     let mut trailers = HeaderMap::new();
-    // It fails only for a message that no header can hold, and then the code is there.
+    // This fails only for a message that does not fit a header, and the code is set by then.
     drop(status.add_header(&mut trailers));
     trailers
 }
