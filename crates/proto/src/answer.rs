@@ -1,4 +1,4 @@
-//! What clients and operators are told, as messages.
+//! Answers to clients and operators, as messages.
 
 use abide_core::{
     codec::Wire,
@@ -143,7 +143,7 @@ impl From<wire::ReportAttemptResponse> for Alive {
     }
 }
 
-/// An end is only done; a heartbeat is told whether to go on.
+/// The result of an attempt is only acknowledged; the reply to a heartbeat says whether to go on.
 impl From<Reported> for wire::ReportAttemptResponse {
     fn from(answer: Reported) -> Self {
         match answer {

@@ -1,4 +1,4 @@
-//! Reports on attempts of activities, from those who are no workers.
+//! Reports on attempts of activities from processes that are not workers.
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},

@@ -1,6 +1,6 @@
-//! Messages as bytes within a gRPC stream. Bytes that are no message are the caller's fault: they are
-//! answered as an invalid argument, with the field at fault. So are requests of very many parts, before
-//! memory is spent on them.
+//! Encodes and decodes messages within a gRPC stream. Bytes that are not a message are the caller's
+//! fault: the answer is an invalid argument that names the field. So is the answer to a request of
+//! too many parts, before memory is spent on it.
 
 use std::marker::PhantomData;
 
@@ -42,7 +42,6 @@ where
     }
 }
 
-/// Encodes messages.
 #[derive(Debug)]
 pub struct Encoder<T>(PhantomData<T>);
 
@@ -55,7 +54,6 @@ impl<T: Message> tonic::codec::Encoder for Encoder<T> {
     }
 }
 
-/// Decodes messages.
 #[derive(Debug)]
 pub struct Decoder<U>(PhantomData<U>);
 
@@ -70,27 +68,28 @@ impl<U: Name + Default + 'static> tonic::codec::Decoder for Decoder<U> {
     }
 }
 
-/// Decodes a message. All of it is copied: a small part that is kept for long must not keep the whole
-/// message in memory.
+/// Decodes a message. All of it is copied, so that a small part which is kept for long does not
+/// keep the whole message in memory.
 pub fn decode<U: Name + Default + 'static>(message: &[u8]) -> Result<U, Status> {
     let decoded = parts::check::<U>(message)
         .and_then(|()| U::decode(message).map_err(|error| undecodable(&error.to_string())));
     decoded.map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
 }
 
-/// A message as it stands in a stream: a flag that says that it is not compressed, its length, itself.
+/// Encodes a message as it stands in a stream: a flag for "not compressed", its length, and its
+/// bytes.
 pub fn encode<T: Message>(message: &T) -> Vec<u8> {
     let length = message.encoded_len();
     let mut framed = Vec::with_capacity(5 + length);
     framed.push(0);
-    // What is longer than its length can say never gets here: all that is sent is bounded.
+    // A length over the maximum never gets here: everything that is sent is bounded.
     framed.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     message.encode_raw(&mut framed);
     framed
 }
 
-/// The field at fault and what is wrong with it. The decoder says them in one text: its own name, then
-/// `Message.field` from the inside out, then the reason.
+/// Finds the field at fault and the reason. The decoder reports them in one text: its own name,
+/// then `Message.field` from the inside out, then the reason.
 fn undecodable(error: &str) -> InvalidField {
     let mut reason = error.strip_prefix("failed to decode Protobuf message: ").unwrap_or(error);
     let mut path = Vec::new();

@@ -1,5 +1,5 @@
-//! How a failed call travels: as an `ErrorDetail`, alone in a frame or in the details of a gRPC
-//! status, from which the caller gets the very same error.
+//! How an error travels: as an `ErrorDetail`, alone in a frame or in the details of a gRPC status,
+//! from which the caller gets the same error back.
 
 use abide_core::{
     codec::Wire,
@@ -14,7 +14,7 @@ use crate::{
     generated::{Close, ErrorCode, ErrorDetail},
 };
 
-/// The form of an error on the wire.
+/// The wire form of an error.
 pub fn to_detail(error: CallError) -> ErrorDetail {
     let message = error.to_string();
     let detail = |code: ErrorCode| ErrorDetail {
@@ -62,7 +62,7 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
     }
 }
 
-/// The engine gave a reply that has no place where it was asked: a mistake of the engine's.
+/// The engine returned an answer of the wrong kind: a bug of the engine.
 pub(crate) fn misplaced_answer() -> CallError {
     CallError::NoAnswer("the engine's reply is none to such a call".into())
 }
@@ -74,13 +74,13 @@ pub fn from_detail(detail: ErrorDetail) -> CallError {
     read(code, detail).unwrap_or(CallError::Invalid(invalid))
 }
 
-/// The message of an invalid field begins with its name.
+/// Reads an invalid field from its message, which begins with the field's name.
 fn invalid(detail: &ErrorDetail) -> InvalidField {
     let problem = detail.message.strip_prefix(&detail.field).unwrap_or(&detail.message);
     InvalidField::new(detail.field.as_str(), problem.trim_start())
 }
 
-/// Nothing where the detail does not hold what its code needs.
+/// `None` if the detail lacks what its code needs.
 fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
     let run =
         |detail: &ErrorDetail| -> Option<RunReference> { word("run", detail.run.clone()).ok() };
@@ -110,18 +110,18 @@ fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
     })
 }
 
-/// The engine answered with something that makes no sense here, so nobody knows what happened.
+/// The engine's answer cannot be read, so the outcome of the call is unknown.
 pub(crate) fn unreadable_answer(malformed: InvalidField) -> CallError {
     CallError::Unavailable(format!("its answer cannot be read: {malformed}"))
 }
 
-/// A run whose workflow the error does not name.
+/// A reference to a run whose workflow the error does not name.
 fn run_alone(run: RunId) -> abide_core::codec::generated::RunReference {
     let workflow = WorkflowKey { namespace: "".into(), workflow: "".into() };
     RunReference { workflow, run }.to_wire()
 }
 
-/// What a caller can do about it.
+/// What the caller can do about the error.
 const fn hint(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::Unspecified => "",
@@ -156,8 +156,8 @@ mod status {
     use super::from_detail;
     use crate::generated::{ErrorCode, ErrorDetail, RefusalCode};
 
-    /// Bytes of a text in a status, which travels in headers: clients take 16 kB of those, in which a byte
-    /// may become three, and the message stands thrice.
+    /// Longest text in a status, in bytes. A status travels in headers, of which clients accept 16
+    /// kB; a byte may become three there, and the message appears three times.
     const TEXT_BYTES: usize = 1_000;
 
     const TYPE: &str = "type.googleapis.com/abide.v1.ErrorDetail";
@@ -180,7 +180,7 @@ mod status {
         value: Vec<u8>,
     }
 
-    /// The gRPC status of an error. What is too long for one is cut.
+    /// The gRPC status of an error. Texts that are too long for a status are cut.
     pub fn to_status(mut detail: ErrorDetail) -> Status {
         cut_texts(&mut detail);
         let code = code(&detail);
@@ -196,7 +196,7 @@ mod status {
             cut(text, TEXT_BYTES);
         }
         if let Some(blocked) = blocked {
-            // Eight texts at most, which share the place of two.
+            // At most eight texts, which share the room of two.
             blocked.recorded.truncate(3);
             let keys = [
                 &mut blocked.expected_key,
@@ -216,9 +216,9 @@ mod status {
         }
     }
 
-    /// The error of the request that has this status. One without details comes from the network or
-    /// from a limit of the transport, and says nothing about the request itself. Not for a status that
-    /// ends a stream: see [`reason`].
+    /// The error of a request that ended with this status. A status without details comes from the
+    /// network or from a limit of the transport, and says nothing about the request itself. Do not
+    /// use it for a status that ends a stream: see [`reason`].
     pub fn from_status(status: &Status) -> CallError {
         let rich = RichStatus::decode(status.details()).unwrap_or_default();
         let ours = rich.details.into_iter().find(|any| any.type_url == TYPE);
@@ -228,13 +228,15 @@ mod status {
         }
     }
 
-    /// Why a stream ended. It is about the stream as a whole: whoever waits for something on it knows
-    /// only that it was lost. The network's errors say why in their causes only.
+    /// Why a stream ended. The reason concerns the stream as a whole: a caller that waits for an
+    /// answer on it only knows that the stream was lost. Network errors give the reason in their
+    /// causes only.
     pub fn reason(status: &Status) -> String {
         because(status.message(), status.source())
     }
 
-    /// An error with all its causes. Those of the transport say what is wrong in their causes only.
+    /// An error with all its causes. Errors of the transport say what is wrong in their causes
+    /// only.
     pub fn with_causes(error: &dyn Error) -> String {
         because(&error.to_string(), error.source())
     }

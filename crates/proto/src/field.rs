@@ -1,16 +1,16 @@
-//! The small readers of fields that all conversions use, and how they name the field at fault.
+//! Readers of single fields, shared by all conversions, and how they name the field at fault.
 
 use abide_core::{
     codec::{DecodeError, Problem, Wire},
     limits::InvalidField,
 };
 
-/// The field must be there and is not.
+/// A required field is missing.
 pub(crate) fn missing(field: &str) -> InvalidField {
     InvalidField::new(field, "is missing")
 }
 
-/// A problem seen from the message around it.
+/// Prefixes a problem with the field of the enclosing message.
 pub(crate) trait Inside {
     /// The same problem, in field `outer`.
     fn inside(self, outer: &str) -> Self;
@@ -26,7 +26,7 @@ impl Inside for InvalidField {
     }
 }
 
-/// What is wrong with a word of history, in the words of a request.
+/// An error of the history codec, as an error of a request.
 pub(crate) fn unreadable(error: &DecodeError) -> InvalidField {
     let problem = match error.problem() {
         Problem::UnknownTag { tag, .. } => format!("has the unknown tag {tag}"),
@@ -41,12 +41,12 @@ pub(crate) fn unreadable(error: &DecodeError) -> InvalidField {
     InvalidField::new(error.place(), problem)
 }
 
-/// Reads a field that is a word of history.
+/// Reads a field whose type belongs to the history format.
 pub(crate) fn word<T: Wire<W>, W>(field: &str, wire: W) -> Result<T, InvalidField> {
     T::from_wire(wire).map_err(|error| unreadable(&error).inside(field))
 }
 
-/// Reads a field that is a message of the API and must be there.
+/// Reads a required field that is a message of the API.
 pub(crate) fn part<T, W>(field: &str, wire: Option<W>) -> Result<T, InvalidField>
 where
     T: TryFrom<W, Error = InvalidField>,
@@ -66,7 +66,7 @@ where
     wire.into_iter().enumerate().map(read).collect()
 }
 
-/// Reads an enumeration.
+/// Reads an enumeration from its number.
 pub(crate) fn case<T, W>(field: &str, number: i32) -> Result<T, InvalidField>
 where
     W: TryFrom<i32>,
@@ -77,8 +77,8 @@ where
     T::try_from(wire).map_err(|error| error.inside(field))
 }
 
-/// Both directions of an enum without data whose cases have the same names on the wire. The case
-/// after `else` is what an absent value means.
+/// Both conversions of an enum without data whose cases have the same names on the wire. The case
+/// after `else` is the meaning of an absent value.
 macro_rules! enumeration {
     ($core:ty, $name:ident { $($case:ident),* $(,)? } $(else $default:ident)?) => {
         impl From<$core> for $crate::generated::$name {

@@ -1,4 +1,4 @@
-//! History over the wire: stored rows as they are, never parsed on their way.
+//! History on the wire: stored rows as they are, never parsed on the way.
 
 use abide_core::{
     codec::Wire,

@@ -1,15 +1,13 @@
-//! The own gRPC API, `abide.v1`: its messages, and how the core's words become them and back.
+//! Abide's own gRPC API, `abide.v1`: its messages, and their conversions to and from core types.
 //!
 //! - [`generated`]: the messages, and with the features `client` and `server` the two ends of the
 //!   services, generated from `proto/abide/v1` by `cargo xtask codegen`.
-//! - [`operation`]: everything that clients and operators can ask and be told; [`worker`]: what a worker and a
-//!   server say to each other.
-//! - [`error`]: how a failed call travels, so that the caller gets the very same error.
+//! - [`operation`]: all operations of clients and operators with their answers; [`worker`]: the
+//!   messages between a worker and a server.
+//! - [`error`]: how an error travels, so that the caller gets the same error back.
 //!
-//! Conversions are total: what the core can say has a form on the wire. The other way they refuse
-//! what makes no sense with the field at fault; bounds and rules are the engine's affair.
-
-#![warn(missing_docs)]
+//! Conversions to the wire are total: every core value has a wire form. Conversions from the wire
+//! refuse malformed messages and name the field at fault; the engine checks bounds and rules.
 
 mod answer;
 mod attempt;
@@ -18,7 +16,6 @@ pub mod codec;
 mod command;
 pub mod error;
 #[allow(
-    missing_docs,
     unreachable_pub,
     unused_qualifications,
     clippy::allow_attributes_without_reason,
@@ -42,14 +39,14 @@ mod tally;
 pub mod wait;
 pub mod worker;
 
-/// The version of the worker protocol that is spoken here.
+/// Version of the worker protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Bytes that may be on their way on one stream, at either end: enough for a second of frames between
-/// processes, and a bound for what a peer makes the other hold.
+/// Receive window of one stream in bytes, at either end: enough for a second of frames between
+/// processes, and a bound on what a peer can make the other hold.
 pub const STREAM_WINDOW: u32 = 1 << 20;
 
-/// The same of one connection.
+/// Receive window of one connection in bytes.
 pub const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// The services and messages as a file descriptor set, for reflection.

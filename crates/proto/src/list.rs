@@ -1,4 +1,4 @@
-//! Lists: rows, filters, and the opaque tokens that say where a page ended.
+//! Lists: rows, filters, and the opaque tokens that mark the end of a page.
 
 use abide_core::{
     codec::{self, Wire},
@@ -95,7 +95,7 @@ impl TryFrom<wire::WaitSummary> for WaitRow {
     }
 }
 
-/// Where a page of runs that ends with this row ended.
+/// The token of a page of runs that ends with this row.
 fn run_token(row: &RunRow) -> Bytes {
     run_position(row.started_at, row.run)
 }
@@ -106,7 +106,7 @@ fn run_position(started_at: abide_core::time::Timestamp, run: abide_core::ids::R
         .into()
 }
 
-/// Where a page of waits that ends with this row ended.
+/// The token of a page of waits that ends with this row.
 fn wait_token(row: &WaitRow) -> Bytes {
     wait_position(&row.position())
 }
@@ -250,7 +250,7 @@ impl TryFrom<wire::RunFilter> for RunFilter {
             statuses: wire.statuses.into_iter().map(status).collect::<Result<_, _>>()?,
             started_from: word("started_from", wire.started_from)?,
             started_before: word("started_before", wire.started_before)?,
-            // What exists the engine knows.
+            // The engine fills in the namespaces that it serves.
             known: Default::default(),
             after: None,
         })
@@ -297,7 +297,7 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
             workflow: word("workflow", wire.workflow)?,
             workflow_type: wire.workflow_type,
             since_before: word("since_before", wire.since_before)?,
-            // What exists the engine knows.
+            // The engine fills in the namespaces that it serves.
             known: Default::default(),
             after: None,
         })

@@ -1,5 +1,5 @@
-//! Everything that clients and operators can ask and be told: which message is which operation. Single
-//! calls, the stream of many calls and the nodes among themselves share it.
+//! All operations of clients and operators and their answers: which message is which. Single calls,
+//! the stream of calls, and calls between nodes share it.
 
 use abide_core::{
     limits::InvalidField,
@@ -16,10 +16,10 @@ use crate::{
     generated::{numbered_answer::Answer, numbered_call::Call as Asked},
 };
 
-/// The form of an operation on the wire.
+/// The wire form of an operation.
 ///
 /// # Errors
-/// What only nodes ask each other has none here.
+/// An operation that only nodes ask of each other has no form here.
 pub fn operation_to_wire(operation: AnyOperation) -> Result<Asked, InvalidField> {
     match operation {
         AnyOperation::Run(operation) => run_to_wire(*operation),
@@ -61,7 +61,7 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
     }
 }
 
-/// The operation that a message asks for.
+/// Reads the operation in a message.
 pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
     Ok(match asked {
         Asked::Start(asked) => Start::try_from(asked)?.into(),
@@ -88,7 +88,7 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
     })
 }
 
-/// The form of an answer on the wire.
+/// The wire form of an answer.
 pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
     match answer {
         Err(failed) => Answer::Error(error::to_detail(failed)),
@@ -106,12 +106,12 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
         Ok(AnyAnswer::Tallied(answer)) => Answer::Tallied(answer.into()),
-        // Only nodes ask each other for it, and have a form of their own.
+        // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
 }
 
-/// What an answer on the wire says.
+/// Reads an answer or an error.
 pub fn answer_from_wire(answer: Answer) -> Result<AnyAnswer, CallError> {
     read_answer(answer).map_err(error::unreadable_answer)?
 }

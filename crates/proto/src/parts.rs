@@ -1,7 +1,7 @@
-//! How many parts a request has: fields, elements of lists, entries of maps, on all levels. They are
-//! counted before memory is spent on them, because an empty part takes a byte or two on the wire and
-//! much more in memory. The descriptors say what is a message: bytes that users choose may look like
-//! one.
+//! Counts the parts of a request: fields, elements of lists, entries of maps, on all levels. They
+//! are counted before memory is spent on them, because an empty part takes a byte or two on the
+//! wire and much more in memory. The descriptors tell which fields are messages: bytes that users
+//! choose may look like one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,24 +21,24 @@ use prost_types::{
 
 use crate::DESCRIPTORS;
 
-/// Parts down to the commands of a task, which are the large ones: what a run can have pending, several
-/// times.
+/// Bound on the parts down to the commands of a task, which are the large ones: several times what
+/// a run can have pending.
 const NEAR_MAX: usize = 1 << 16;
 
-/// Levels of those.
+/// Number of levels that [`NEAR_MAX`] applies to.
 const NEAR_LEVELS: usize = 3;
 
-/// Parts on all levels: as many commands as a task may have, with fifty parts each.
+/// Bound on the parts of all levels: as many commands as a task may have, with fifty parts each.
 const ALL_MAX: usize = 1 << 19;
 
-/// Levels that are looked at. The decoder refuses what is nested deeper than this.
+/// Levels that are counted. The decoder refuses deeper nesting.
 const LEVELS: usize = 100;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::read);
 
-/// The request has no more parts than the bounds. What is no request is not counted.
+/// Refuses a request with more parts than the bounds. Bytes that are not a request are not counted.
 pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
-    // A part takes at least a byte, so most requests need no look.
+    // A part takes at least a byte, so most requests need not be counted.
     if message.len() <= NEAR_MAX {
         return Ok(());
     }
@@ -50,15 +50,15 @@ pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
     })
 }
 
-/// Parts that there may still be.
+/// Number of parts that are still allowed.
 struct Left {
     near: usize,
     all: usize,
 }
 
 impl Left {
-    /// Takes the parts of a message, or gives the bound that they pass. What cannot be read is left to
-    /// the decoder, which says what is wrong with it.
+    /// Counts the parts of a message, or returns the bound that they exceed. Malformed bytes are
+    /// left to the decoder, which reports what is wrong.
     fn take_message(
         &mut self,
         mut message: &[u8],
@@ -76,7 +76,7 @@ impl Left {
                 continue;
             }
             content = &content[..content.len() - message.len()];
-            // The length stands before the content, and was read already to skip it.
+            // The length precedes the content, and was already read to skip it.
             let holds =
                 SCHEMA.messages[index].get(&tag).filter(|_| decode_varint(&mut content).is_ok());
             match holds {
@@ -103,25 +103,25 @@ impl Left {
     }
 }
 
-/// What fields hold.
+/// Which fields of which messages can hold parts.
 struct Schema {
     /// Fields with parts, by message and tag.
     messages: Vec<BTreeMap<u32, Holds>>,
-    /// The messages that are requests or frames of clients and workers, by their full names.
+    /// The messages that are requests or frames of clients and workers, by full name.
     requests: HashMap<String, usize>,
 }
 
-/// What a field with parts holds.
+/// The content of a field with parts.
 enum Holds {
-    /// This message.
+    /// The message with this index.
     Message(usize),
-    /// Numbers, one after the other.
+    /// Packed numbers, each of which counts as a part.
     Numbers,
 }
 
 impl Schema {
     fn read() -> Self {
-        // The descriptors are part of the program; a test sees that they can be read.
+        // The descriptors are part of the program; a test checks that they can be read.
         let files = FileDescriptorSet::decode(DESCRIPTORS).unwrap_or_default();
         let mut named = Vec::new();
         for file in &files.file {
@@ -147,7 +147,7 @@ impl Schema {
     }
 }
 
-/// Messages with those that are defined within them.
+/// Collects messages, with those that are defined inside them.
 fn collect<'a>(
     scope: &str,
     messages: &'a [DescriptorProto],
@@ -230,8 +230,8 @@ mod tests {
         assert!(check(&failed(vec![Payload::default(); ALL_MAX])).is_err());
     }
 
-    /// A message that could hold itself would be as deep as its sender likes, and so would be what it
-    /// is read into: whoever drops, copies or compares that has a stack with an end.
+    /// A message that could hold itself would be as deep as its sender likes, and so would be the
+    /// value decoded from it: dropping, copying or comparing that value could overflow the stack.
     #[test]
     fn no_message_can_hold_itself() {
         fn depth(index: usize, around: &mut Vec<usize>) -> usize {

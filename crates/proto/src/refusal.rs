@@ -1,4 +1,4 @@
-//! Why a run refuses an input, with what the refusal is about.
+//! Why a run refuses an input, with the subject of the refusal.
 
 use abide_core::{
     codec::Wire,

@@ -1,4 +1,4 @@
-//! Runs as they are named and shown.
+//! References to runs, and runs as lists and descriptions show them.
 
 use abide_core::{
     codec::Wire,

@@ -1,4 +1,4 @@
-//! What clients and operators ask of one run, as messages.
+//! Operations on one run, as messages.
 
 use abide_core::{
     codec::Wire,
@@ -25,8 +25,8 @@ enumeration!(ConflictPolicy, ConflictPolicy {
 
 enumeration!(UpdateWait, UpdateWait { Admitted, Accepted, Completed } else Completed);
 
-/// Both directions of an operation whose fields have the same names on the wire: its target, words of
-/// history, and what is the same on both sides.
+/// Both conversions of an operation whose fields have the same names on the wire: its target,
+/// values of the history format, and fields that are the same on both sides.
 macro_rules! operation {
     ($name:ident as $message:ident { $($word:ident),* } { $($plain:ident),* }) => {
         impl From<$name> for wire::$message {
@@ -168,7 +168,7 @@ impl TryFrom<wire::RescheduleTimerRequest> for RescheduleTimer {
     }
 }
 
-/// The timer, which is empty if the name of a wait stands in its place.
+/// The name of the timer, which is empty if the key of a wait is given instead.
 fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
     match what {
         Movable::Timer(timer) => (timer.to_wire(), None),
@@ -176,7 +176,7 @@ fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
     }
 }
 
-/// What is moved: a timer or a wait, never both.
+/// Reads what to move: a timer or a wait, never both.
 fn movable_from_wire(timer: String, wait: Option<Bytes>) -> Result<Movable, InvalidField> {
     match wait {
         Some(_) if !timer.is_empty() => {
@@ -271,7 +271,7 @@ fn begin_from_wire(wire: Option<BeginWire>) -> Result<Begin, InvalidField> {
     })
 }
 
-/// The engine says when a signal was received, and only runs have a source, so neither travels.
+/// The engine sets when a signal was received, and only runs have a source, so neither travels.
 impl From<SignalReceived> for wire::Signal {
     fn from(signal: SignalReceived) -> Self {
         Self {

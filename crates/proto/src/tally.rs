@@ -59,7 +59,7 @@ impl TryFrom<wire::WaitTally> for WaitTally {
         let kind = |number| case::<WaitKind, wire::WaitKind>("kinds", number);
         Ok(Self {
             namespace: word("namespace", wire.namespace)?,
-            // What exists the engine knows.
+            // The engine fills in the namespaces that it serves.
             known: Default::default(),
             workflow_type: wire.workflow_type,
             kinds: wire.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
@@ -99,7 +99,7 @@ impl From<(TallyGroup, u64)> for wire::TallyGroup {
     }
 }
 
-/// A group and how many are in it.
+/// A group and its count.
 struct Counted(TallyGroup, u64);
 
 impl TryFrom<wire::TallyGroup> for Counted {

@@ -1,4 +1,4 @@
-//! Waits as they are named and shown.
+//! Waits: their keys, and waits as lists show them.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ enumeration!(WaitKind, WaitKind { Timer, Signal, Condition, ActivityRetry, Child
 
 enumeration!(WaitEnd, WaitEnd { Time, Signal, Condition, Decision, Deadline });
 
-/// The name of a wait within its run.
+/// Reads the key of a wait within its run.
 ///
 /// # Errors
-/// The bytes are not a name that a list has shown.
+/// The bytes are not a key that a list has returned.
 pub fn wait_key(bytes: &[u8]) -> Result<WaitKey, InvalidField> {
     WaitKey::from_bytes(bytes)
         .ok_or_else(|| InvalidField::new("wait", "is no name of a wait as lists show it"))

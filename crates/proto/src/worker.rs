@@ -1,4 +1,4 @@
-//! What a worker and a server say to each other: tokens, completions, tasks, acknowledgements.
+//! Messages between a worker and a server: tokens, completions, tasks, acknowledgements.
 
 use abide_core::{
     attempt::ActivityToken,
@@ -49,7 +49,7 @@ token!(TaskToken { workflow, run, start } {});
 token!(QueryToken { workflow, run } { ticket, attempt });
 token!(ActivityToken { workflow, run } { scheduled, start });
 
-/// The form of a credit on the wire.
+/// The wire form of a credit.
 pub fn credit_to_wire(queue: QueueKey, credits: usize) -> wire::Credit {
     wire::Credit {
         namespace: queue.namespace.to_wire(),
@@ -59,7 +59,7 @@ pub fn credit_to_wire(queue: QueueKey, credits: usize) -> wire::Credit {
     }
 }
 
-/// The queue of a credit, and how much of it.
+/// Reads the queue and the number of a credit.
 pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), InvalidField> {
     let queue = QueueKey {
         namespace: wire.namespace.into(),
@@ -69,7 +69,7 @@ pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), Invalid
     Ok((queue, usize::try_from(wire.credits).unwrap_or(usize::MAX)))
 }
 
-/// The form of a worker's report on the wire.
+/// The wire form of a worker's report.
 pub fn report_to_wire(report: Report) -> Completion {
     match report {
         Report::CompleteTask(token, completion) => complete_task(token, *completion),
@@ -95,7 +95,7 @@ pub fn report_to_wire(report: Report) -> Completion {
     }
 }
 
-/// What a worker says in a message.
+/// Reads a worker's report.
 pub fn report_from_wire(wire: Completion, session: &SessionId) -> Result<Report, InvalidField> {
     Ok(match wire {
         Completion::CompleteTask(wire) => Report::CompleteTask(
@@ -175,7 +175,7 @@ pub(crate) fn outcome(result: Result<Payloads, Failure>) -> Outcome {
     }
 }
 
-/// The form of an acknowledgement on the wire.
+/// The wire form of an acknowledgement.
 pub fn acknowledgement_to_wire(result: Result<ReportAnswer, CallError>) -> Acknowledged {
     match result {
         Err(error) => Acknowledged::Error(error::to_detail(error)),
@@ -193,7 +193,7 @@ pub fn acknowledgement_to_wire(result: Result<ReportAnswer, CallError>) -> Ackno
     }
 }
 
-/// What an acknowledgement on the wire says.
+/// Reads an acknowledgement or an error.
 pub fn acknowledgement_from_wire(wire: Acknowledged) -> Result<ReportAnswer, CallError> {
     let reply = match wire {
         Acknowledged::Error(detail) => return Err(error::from_detail(detail)),
@@ -303,7 +303,7 @@ fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, InvalidField> {
     })
 }
 
-/// The shard of this number.
+/// Reads the number of a shard.
 pub fn shard_from_wire(number: u32) -> Result<ShardId, InvalidField> {
     crate::list::shard("present_attempts", number)
 }
