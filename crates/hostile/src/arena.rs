@@ -1,4 +1,4 @@
-//! Where a scenario is played: a temporary folder, in which it starts as many servers as it needs.
+//! The arena of a scenario: a temporary folder, in which it starts as many servers as it needs.
 
 use std::{
     net::Ipv4Addr,
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use crate::{Finding, Victim};
 
-/// Who uses the machine.
+/// Whether the machine is shared with other load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// Nobody else: how long things take is judged.
+    /// No other load: durations are checked against their bounds.
     Own,
-    /// Others too, as builds and tests: how long things take is told and not judged.
+    /// Other load, such as builds and tests: durations are reported and not checked.
     Shared,
 }
 
-/// Where one scenario is played. It is gone afterwards, with all of its servers.
+/// The arena of one scenario. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Arena {
     folder: TempDir,
@@ -29,19 +29,19 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena.
+    /// An arena with an empty temporary folder and no servers.
     pub fn new(machine: Machine) -> Result<Self, Finding> {
         let folder = TempDir::with_prefix("abide-hostile-")?;
         Ok(Self { folder, started: AtomicU32::new(0), machine })
     }
 
-    /// A server on an empty store, with the default configuration and free ports.
+    /// Starts a server on an empty store, with the default configuration and free ports.
     pub async fn start(&self) -> Result<Victim, Finding> {
         self.start_with(|_| {}).await
     }
 
-    /// The same with a changed configuration. A victim that names the `data` of an earlier one goes on
-    /// with its store.
+    /// The same with a changed configuration. A server that names the `data` of an earlier one
+    /// continues with its store.
     pub async fn start_with(&self, change: impl FnOnce(&mut Config)) -> Result<Victim, Finding> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let free = (Ipv4Addr::LOCALHOST, 0).into();

@@ -1,5 +1,6 @@
-//! Makes messages that are valid, or nearly so: known names, small numbers, and what the server itself
-//! has told, such as tokens. What nobody would accept gets no further than the first check.
+//! Generates messages that are valid, or nearly so: known names, small numbers, and values that the
+//! server itself has sent, such as tokens. An obviously invalid message would get no further than
+//! the first check.
 
 use std::collections::HashMap;
 
@@ -10,17 +11,17 @@ use crate::{
     schema::{FieldType, Kind, Schema},
 };
 
-/// How many things of a kind are remembered.
+/// How many values of a kind are remembered.
 const REMEMBERED: usize = 32;
 
-/// Fields whose content the server tells and expects again.
+/// Fields whose values the server sends and expects back.
 const TOLD: &[&str] =
     &["run", "next_page_token", "page_token", "token", "wait", "timer", "activity", "update"];
 
-/// Messages that the server tells and expects again.
+/// Messages that the server sends and expects back.
 const TOKENS: &[&str] = &["TaskToken", "QueryToken", "ActivityToken", "StartId", "RunTarget"];
 
-/// What a server has told.
+/// Values that a server has sent.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     fields: HashMap<String, Vec<Vec<u8>>>,
@@ -28,12 +29,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Remembers a workflow, of which there may be a run.
+    /// Remembers the id of a workflow, which may have a run.
     pub(crate) fn workflow(&mut self, id: &str) {
         remember(self.fields.entry("workflow".to_owned()).or_default(), id.as_bytes());
     }
 
-    /// Remembers what an answer tells.
+    /// Remembers the values in an answer.
     pub(crate) fn take(&mut self, schema: &Schema, index: usize, answer: &[u8]) {
         parts::read(schema, index, answer, &mut |name, message, content| match message {
             Some(message) if TOKENS.contains(&schema.messages[message].name.as_str()) => {
@@ -55,17 +56,16 @@ fn remember(contents: &mut Vec<Vec<u8>>, content: &[u8]) {
     contents.push(content.to_owned());
 }
 
-/// Makes messages.
 pub(crate) struct Generator<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) seen: &'a Seen,
     pub(crate) rng: &'a mut Rng,
-    /// Every field is there, once, but for other cases of a choice.
+    /// Whether every field is set, once, with one case of each choice.
     pub(crate) full: bool,
 }
 
 impl Generator<'_> {
-    /// A message of a type.
+    /// A message of the type with this index.
     pub(crate) fn message(&mut self, index: usize) -> Vec<Part> {
         let fields = &self.schema.messages[index].fields;
         let mut parts = Vec::new();
@@ -92,7 +92,7 @@ impl Generator<'_> {
         parts
     }
 
-    /// The message with one field, which is of its own choice, set to this.
+    /// A message with one field set to this value, and no other case of the same choice.
     pub(crate) fn message_with(&mut self, index: usize, name: &str, value: Value) -> Vec<Part> {
         let fields = &self.schema.messages[index].fields;
         let Some(field) = fields.iter().find(|field| field.name == name) else {
@@ -108,7 +108,7 @@ impl Generator<'_> {
         parts
     }
 
-    /// What a field could hold.
+    /// A plausible value of a field.
     pub(crate) fn value(&mut self, field: &FieldType) -> Value {
         match &field.kind {
             Kind::Message(index) => match self.seen.messages.get(index) {
@@ -120,7 +120,7 @@ impl Generator<'_> {
                 Some(_) | None => Value::Bytes(self.text(field)),
             },
             Kind::Enumeration(numbers) => {
-                // The first stands for nothing.
+                // The first number means "unspecified".
                 let first = usize::from(numbers.len() > 1 && self.rng.u8(..16) > 0);
                 let number = numbers[self.rng.usize(first..numbers.len())];
                 Value::Number(number.unsigned_abs().into())
@@ -131,7 +131,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The newest are the likeliest to be good.
+    /// Prefers the newest, which are the likeliest to be valid.
     fn one_of(&mut self, told: &[Vec<u8>]) -> Vec<u8> {
         let back = self.rng.usize(..told.len()).min(self.rng.usize(..told.len()));
         told[told.len() - 1 - back].clone()
@@ -163,7 +163,7 @@ impl Generator<'_> {
         match name {
             "protocol_version" => 1,
             "credits" => self.rng.u64(1..50),
-            // Some of them are the present, which takes a few years.
+            // Some are near the present, as seconds since 1970.
             "seconds" if self.rng.bool() => 1_800_000_000 + self.rng.u64(..100_000),
             "nanos" => self.rng.u64(..1_000_000_000),
             _ if self.rng.u8(..20) == 0 => BOUNDARIES[self.rng.usize(..BOUNDARIES.len())],

@@ -1,4 +1,4 @@
-//! A client that asks for nothing unusual, and notices when others make the server slow.
+//! A client that asks for nothing unusual, and notices when others slow the server down.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use crate::Finding;
 /// A call that takes longer than this has failed, however busy the machine is.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Between two rounds of a watch, so that it is no load itself.
+/// Pause between two rounds of a watch, so that it adds no load itself.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Numbers the workflows of all honest clients.
@@ -33,7 +33,8 @@ impl Honest {
         Self(AbideClient::new(channel))
     }
 
-    /// Starts a run, signals it, looks at it and ends it; tells how long the slowest of these took.
+    /// Starts a run, signals it, describes it and ends it; returns the duration of the slowest of
+    /// these calls.
     pub async fn round(&mut self) -> Result<Duration, Finding> {
         let id = WORKFLOWS.fetch_add(1, Ordering::Relaxed);
         let workflow =
@@ -66,7 +67,7 @@ impl Honest {
         Ok(took.into_iter().max().unwrap_or_default())
     }
 
-    /// Looks at every run that the server lists; tells how many there are.
+    /// Describes every run that the server lists; returns how many there are.
     pub async fn look_at_all(&mut self) -> Result<usize, Finding> {
         let (mut seen, mut page_token) = (0, Default::default());
         loop {
@@ -85,7 +86,7 @@ impl Honest {
         }
     }
 
-    /// Makes round after round beside what else happens, until the watch is ended.
+    /// Plays round after round in the background, until the watch is ended.
     pub fn watch(mut self) -> Watch {
         let (end, mut ended) = oneshot::channel();
         let rounds = tokio::spawn(async move {
@@ -117,7 +118,7 @@ async fn timed<T>(
     }
 }
 
-/// An honest client at work.
+/// An honest client at work in the background.
 #[derive(Debug)]
 pub struct Watch {
     end: oneshot::Sender<()>,
@@ -125,7 +126,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Ends it; a finding if any of its calls failed.
+    /// Ends the watch; a finding if any of its calls failed.
     pub async fn end(self) -> Result<Latency, Finding> {
         // It has ended already if a call failed.
         let _ = self.end.send(());
@@ -133,12 +134,11 @@ impl Watch {
     }
 }
 
-/// How long the rounds of an honest client took, each by its slowest call.
+/// Durations of an honest client's rounds, each given by its slowest call.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// How many rounds there were.
     pub rounds: usize,
-    /// Half of them took no longer.
+    /// Median over the rounds.
     pub median: Duration,
     /// The slowest call of all.
     pub worst: Duration,
@@ -151,7 +151,7 @@ impl Latency {
         Self { rounds: took.len(), median, worst: took.last().copied().unwrap_or_default() }
     }
 
-    /// A finding if any call took longer.
+    /// A finding if any call took longer than `bound`.
     pub fn at_most(self, bound: Duration) -> Result<Self, Finding> {
         Finding::unless(self.worst <= bound, || {
             format!("a call of an honest client took {:?}, more than {bound:?}", self.worst)

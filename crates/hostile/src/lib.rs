@@ -1,9 +1,10 @@
-//! What strangers may do to a server, played against a true server process on loopback.
+//! Attacks by strangers, played against a real server process on loopback.
 //!
-//! A [`Scenario`] is a name, what it plays, and a function. The function gets an [`Arena`], which starts
-//! fresh servers on temporary folders, each a process of its own ([`Victim`]): so an abort is seen, and
-//! its memory can be read. An [`Honest`] client of the victim measures what others feel meanwhile. A
-//! scenario ends with a [`Report`], or with a [`Finding`], which any error becomes by `?`:
+//! A [`Scenario`] is a name, a description, and a function. The function gets an [`Arena`], which
+//! starts fresh servers on temporary folders, each in its own process ([`Victim`]), so that an
+//! abort is noticed and its memory can be measured. An [`Honest`] client of the victim measures
+//! what other clients experience meanwhile. A scenario ends with a [`Report`] or with a
+//! [`Finding`]; `?` turns any error into a finding:
 //!
 //! ```no_run
 //! use abide_hostile::{Arena, Finding, Report};
@@ -21,12 +22,10 @@
 //!
 //! To add one, write a file in `scenarios` and give it a line in [`scenarios::ALL`].
 //!
-//! [`fuzz`] goes on where scenarios end: it makes messages by the API's own descriptors, valid and mutated,
-//! for every method and both streams.
+//! [`fuzz`] goes beyond the scenarios: it generates messages from the API's own descriptors, valid
+//! and mutated, for every method and both streams.
 //!
 //! [`raw`]: crate::raw
-
-#![warn(missing_docs)]
 
 mod arena;
 pub mod fuzz;

@@ -1,4 +1,4 @@
-//! Hostile input on the command line: plays scenarios and tells what they found.
+//! Hostile input on the command line: plays scenarios and prints what they found.
 
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
@@ -12,7 +12,7 @@ use abide_hostile::{Finding, Machine, Report, fuzz::Campaign, scenarios, serve};
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 
-/// The allocator of `abide`, so that memory is what it would be there.
+/// The same allocator as `abide`, so that memory figures are comparable.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -64,10 +64,10 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What the fuzzer is called on the command line.
+/// Name of the fuzzer on the command line.
 const FUZZ: &str = "fuzz";
 
-/// Plays the scenarios that were asked for, or all, and then the fuzzer.
+/// Plays the requested scenarios, or all, and then the fuzzer.
 async fn play(arguments: &Arguments) -> Result<(), Finding> {
     let asked =
         |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|it| it == name);
@@ -112,7 +112,7 @@ async fn fuzz(arguments: &Arguments, began: Instant) -> Result<Report, Finding> 
     played
 }
 
-/// Says how it ended; one if there was a finding.
+/// Prints the outcome; returns 1 if there was a finding, and 0 otherwise.
 async fn tell(name: &str, play: impl Future<Output = Result<Report, Finding>>) -> usize {
     let began = Instant::now();
     let played = play.await;

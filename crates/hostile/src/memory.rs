@@ -1,4 +1,4 @@
-//! How much memory a victim has while somebody holds on to things, and what others feel.
+//! Memory of a victim while clients hold on to resources, and what other clients experience.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Bytes, Finding, Machine, Report, Victim, Watch};
 
-/// The most memory that a server may need, whatever strangers hold open. On a machine that is busy with
-/// other things, what was evicted takes longer to go.
+/// The most memory that a server may need, whatever strangers hold open. On a busy machine, evicted
+/// memory takes longer to be released.
 const fn most(machine: Machine) -> Bytes {
     match machine {
         Machine::Own => Bytes::mb(400),
@@ -15,10 +15,10 @@ const fn most(machine: Machine) -> Bytes {
     }
 }
 
-/// The slowest call of an honest client.
+/// Bound on the slowest call of an honest client.
 const SLOWEST: Duration = Duration::from_millis(250);
 
-/// What is left when all is over: the engine's own, and what the allocator keeps at hand.
+/// Memory that may remain at the end: the engine's own, and what the allocator keeps.
 const fn left(machine: Machine) -> Bytes {
     match machine {
         Machine::Own => Bytes::mb(150),
@@ -26,10 +26,10 @@ const fn left(machine: Machine) -> Bytes {
     }
 }
 
-/// How long it may take until memory is given back.
+/// How long it may take until memory is released.
 const GIVEN_BACK: Duration = Duration::from_secs(20);
 
-/// How far apart the looks at it are.
+/// Interval between two measurements.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Watches the memory of a victim, and an honest client of it.
@@ -39,14 +39,15 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Begins to watch.
+    /// Starts an honest client that runs until [`Memory::end`].
     pub(crate) async fn watch(victim: &Victim) -> Result<Self, Finding> {
         let mut honest = victim.honest().await?;
         honest.round().await?;
         Ok(Self { before: victim.rss(), watch: honest.watch() })
     }
 
-    /// What strangers hold was let go: the memory must have been within its bound, and come back.
+    /// Call it after the strangers have let go: the memory must have stayed within its bound, and
+    /// must go down again.
     pub(crate) async fn end(self, victim: &Victim) -> Result<Report, Finding> {
         let latency = self.watch.end().await?;
         let (peak, until) = (victim.peak_rss(), Instant::now() + GIVEN_BACK);

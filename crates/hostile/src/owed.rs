@@ -1,5 +1,6 @@
-//! What a server owes to its callers: which calls it has to answer at once, and which may rightly be long
-//! in coming, as a query or whatever is awaited. Whatever is no valid call is answered at once: refused.
+//! Answers that a server owes its callers: which calls it must answer at once, and which may
+//! legitimately take long, such as a query or an awaited result. An invalid call must be refused at
+//! once.
 
 use std::collections::HashMap;
 
@@ -17,14 +18,14 @@ use crate::{
     schema::{Kind, Method, Schema},
 };
 
-/// Whether the answer to a call, or to a frame of calls, may be long in coming.
+/// Whether the answer to a call, or to a frame of calls, may take long.
 pub(crate) fn may_wait(schema: &Schema, method: &Method, message: &[u8]) -> bool {
     if method.streams {
         let calls = |frame: CallsFrame| frame.calls.into_iter().any(|it| waits(it.call));
         let of_calls = schema.messages[method.input].name == "CallsFrame";
         return of_calls && CallsFrame::decode(message).is_ok_and(calls);
     }
-    // Most single calls have a form on the stream of calls, and wait for the same as that.
+    // Most single calls have a form on the stream of calls, and wait for the same.
     let numbered = schema.messages.iter().find(|message| message.name == "NumberedCall");
     let mut cases = numbered.iter().flat_map(|numbered| &numbered.fields);
     let Some(case) = cases.find(|case| case.kind == Kind::Message(method.input)) else {
@@ -40,20 +41,20 @@ fn waits(asked: Option<Asked>) -> bool {
     operation.is_some_and(|operation| operation.waits())
 }
 
-/// Answers that a stream owes, by the number of what they answer.
+/// Answers that a stream owes, by the number of the call or completion.
 #[derive(Debug)]
 pub(crate) struct Owed {
     numbers: HashMap<u64, usize>,
-    /// What was said is no message, so the stream has to end.
+    /// The caller sent something that is not a message, so the stream has to end.
     pub(crate) end: bool,
-    /// The numbers that a frame of the caller wants to be answered at once; none if it is no frame.
+    /// The numbers in a caller's frame that must be answered at once; `None` if it is not a frame.
     wanted: fn(&[u8]) -> Option<Vec<u64>>,
     /// The numbers that a frame of the server answers.
     given: fn(&[u8]) -> Vec<u64>,
 }
 
 impl Owed {
-    /// What a stream of calls owes.
+    /// Tracks a stream of calls.
     pub(crate) fn to_caller() -> Self {
         let wanted = |frame: &[u8]| {
             let calls = CallsFrame::decode(frame).ok()?.calls.into_iter();
@@ -66,7 +67,7 @@ impl Owed {
         Self { numbers: HashMap::new(), end: false, wanted, given }
     }
 
-    /// What the stream of a worker owes: all of its completions are answered at once.
+    /// Tracks the stream of a worker: all completions must be answered at once.
     pub(crate) fn to_worker() -> Self {
         let wanted = |frame: &[u8]| {
             let completions = WorkerFrame::decode(frame).ok()?.completions;
@@ -94,14 +95,14 @@ impl Owed {
     /// The server sends a frame.
     pub(crate) fn heard(&mut self, frame: &[u8]) {
         for number in (self.given)(frame) {
-            // A call that may wait has perhaps the same number, and nothing is owed for it.
+            // A call that may take long can have the same number, and is not owed an answer.
             if let Some(owed) = self.numbers.get_mut(&number) {
                 *owed = owed.saturating_sub(1);
             }
         }
     }
 
-    /// How many answers are owed.
+    /// Number of answers owed.
     pub(crate) fn count(&self) -> usize {
         self.numbers.values().sum()
     }

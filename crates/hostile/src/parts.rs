@@ -1,5 +1,5 @@
-//! Messages as trees that are known to the schema, with anything that is not beside it. They are
-//! written as protobuf; reading finds what an answer tells.
+//! Messages as trees of fields, known to the schema or not. They are written as protobuf; reading
+//! finds the values in an answer.
 
 use prost::encoding::{
     WireType, decode_key, decode_varint, encode_key, encode_varint, encoded_len_varint,
@@ -10,30 +10,23 @@ use crate::schema::{Kind, Schema};
 /// A field of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Its tag.
     pub(crate) tag: u32,
-    /// What it holds.
     pub(crate) value: Value,
 }
 
 /// What a field holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// A number of variable length.
+    /// A number of variable length (varint).
     Number(u64),
-    /// Four bytes.
     Fixed32(u32),
-    /// Eight bytes.
     Fixed64(u64),
-    /// Text or bytes.
     Bytes(Vec<u8>),
-    /// A message.
     Message(Vec<Part>),
-    /// Bytes that stand in the place of the whole field, tag and length included.
+    /// Bytes that replace the whole field, tag and length included.
     Raw(Vec<u8>),
 }
 
-/// The bytes of a message.
 pub(crate) fn encode(parts: &[Part]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts {
@@ -57,20 +50,20 @@ fn encode_part(Part { tag, value }: &Part, bytes: &mut Vec<u8>) {
             bytes.extend(number.to_le_bytes());
         }
         Value::Bytes(content) => wrap(*tag, content, bytes),
-        // No message of the schema holds itself, so this ends soon.
+        // No message of the schema contains itself, so the recursion is shallow.
         Value::Message(parts) => wrap(*tag, &encode(parts), bytes),
         Value::Raw(content) => bytes.extend(content),
     }
 }
 
-/// A field of a length.
+/// Writes a length-delimited field.
 pub(crate) fn wrap(tag: u32, content: &[u8], bytes: &mut Vec<u8>) {
     encode_key(tag, WireType::LengthDelimited, bytes);
     encode_varint(content.len() as u64, bytes);
     bytes.extend(content);
 }
 
-/// A field inside itself, so many times.
+/// A field nested inside itself, so many times.
 pub(crate) fn nested(tag: u32, levels: usize) -> Vec<u8> {
     let mut key = Vec::new();
     encode_key(tag, WireType::LengthDelimited, &mut key);
@@ -89,7 +82,7 @@ pub(crate) fn nested(tag: u32, levels: usize) -> Vec<u8> {
     bytes
 }
 
-/// Groups inside groups, an old form that decoders still have to skip; they need not end.
+/// Nested groups, an old form that decoders still have to skip. They need not be closed.
 pub(crate) fn groups(tag: u32, levels: usize, ended: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     (0..levels).for_each(|_| encode_key(tag, WireType::StartGroup, &mut bytes));
@@ -99,8 +92,8 @@ pub(crate) fn groups(tag: u32, levels: usize, ended: bool) -> Vec<u8> {
     bytes
 }
 
-/// Tells every text, every field of bytes and every message of an answer, with its type if it is one.
-/// What cannot be read ends it.
+/// Visits every text, bytes field and message of an answer, with the type if it is a message. Stops
+/// where the bytes cannot be read.
 pub(crate) fn read(
     schema: &Schema,
     index: usize,

@@ -1,4 +1,4 @@
-//! Calls whose messages are bytes, so that they can be anything.
+//! Calls whose messages are raw bytes, so that they can be anything.
 
 use std::iter;
 
@@ -18,14 +18,14 @@ use tonic::{
     transport::Channel,
 };
 
-/// Makes one call of a method, as in `/abide.v1.Abide/StartRun`.
+/// Makes a single call of a method such as `/abide.v1.Abide/StartRun`.
 pub async fn call(channel: &Channel, method: &str, message: Bytes) -> Result<Bytes, Status> {
     let mut grpc = ready(channel).await?;
     let path = path(method)?;
     Ok(grpc.unary(Request::new(message), path, Raw).await?.into_inner())
 }
 
-/// Opens a stream of a method; messages go out as they come.
+/// Opens a stream of a method; messages are sent as they come.
 pub async fn stream(
     channel: &Channel,
     method: &str,
@@ -46,7 +46,8 @@ async fn ready(channel: &Channel) -> Result<Grpc<Channel>, Status> {
     Ok(grpc)
 }
 
-/// Begins a message of this length, sends that much of it, and then nothing more. Tells how it ends.
+/// Begins a message of this length, sends that much of it, and then nothing more. Returns how the
+/// call ends.
 pub async fn unfinished(
     mut channel: Channel,
     method: &'static str,
@@ -72,10 +73,10 @@ pub async fn unfinished(
     Status::from_header_map(answered.headers()).map_or(Ok(()), Err)
 }
 
-/// What unfinished messages are made of.
+/// Content of unfinished messages.
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Bytes as they are.
+/// A codec that passes bytes through.
 struct Raw;
 
 impl Codec for Raw {

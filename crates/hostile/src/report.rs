@@ -1,13 +1,13 @@
-//! What a scenario ends with: figures, or what went wrong.
+//! The outcome of a scenario: figures, or what went wrong.
 
 use std::fmt;
 
-/// What was measured while the server held.
+/// Figures that were measured while the server withstood the scenario.
 #[derive(Debug, Default)]
 pub struct Report(Vec<(&'static str, String)>);
 
 impl Report {
-    /// The report with one more figure.
+    /// Adds one figure to the report.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.0.push((name, value.to_string()));
@@ -23,18 +23,18 @@ impl fmt::Display for Report {
     }
 }
 
-/// Something that hostile input must not be able to do. It is no error type itself, so that every error
-/// becomes one by `?`.
+/// Something that hostile input must not be able to do. It is not an error type itself, so that `?`
+/// can convert every error into one.
 #[derive(Debug)]
 pub struct Finding(String);
 
 impl Finding {
-    /// A finding, in words.
+    /// A finding with this description.
     pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 
-    /// A finding unless the condition holds.
+    /// Fails with a finding unless the condition holds.
     pub fn unless(holds: bool, what: impl FnOnce() -> String) -> Result<(), Self> {
         if holds { Ok(()) } else { Err(Self(what())) }
     }
@@ -59,7 +59,7 @@ impl<E: std::error::Error> From<E> for Finding {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// So many million bytes.
+    /// An amount in millions of bytes.
     pub const fn mb(mb: u64) -> Self {
         Self(mb * 1_000_000)
     }

@@ -1,5 +1,5 @@
-//! What the API's descriptors say: messages with their fields, and methods. Everything here that makes
-//! messages goes by it, so a new field or method is attacked as soon as it exists.
+//! The API's descriptors: messages with their fields, and methods. Everything here that makes
+//! messages uses them, so a new field or method is attacked as soon as it exists.
 
 use std::collections::HashMap;
 
@@ -12,84 +12,74 @@ use prost_types::{
 
 use crate::Finding;
 
-/// The service of which a lone server has nothing.
+/// The service that a server without a cluster does not offer.
 const BETWEEN_NODES: &str = "abide.v1.Peers";
 
-/// All messages and the methods that a lone server has.
+/// All messages, and the methods of a server without a cluster.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// Messages, by their index.
+    /// Message types; other tables refer to them by index.
     pub(crate) messages: Vec<MessageType>,
-    /// What can be called.
     pub(crate) methods: Vec<Method>,
 }
 
 /// A kind of message.
 #[derive(Debug)]
 pub(crate) struct MessageType {
-    /// Without its package.
+    /// The name without its package.
     pub(crate) name: String,
-    /// Its fields.
     pub(crate) fields: Vec<FieldType>,
 }
 
 /// A field of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldType {
-    /// Its name.
     pub(crate) name: String,
-    /// Its tag.
     pub(crate) tag: u32,
-    /// What it holds.
     pub(crate) kind: Kind,
-    /// Any number of them.
+    /// Whether the field is a list.
     pub(crate) repeated: bool,
-    /// It may be left out.
+    /// Whether the field may be absent.
     pub(crate) optional: bool,
-    /// It is one case of several: their common number within the message.
+    /// Index of the `oneof` within the message, if the field is one of its cases.
     pub(crate) choice: Option<i32>,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A message of this index.
+    /// A message with this index.
     Message(usize),
-    /// Text.
     Text,
-    /// Bytes.
     Bytes,
-    /// A number, or a truth, of variable length.
+    /// A varint: a number or a boolean.
     Number,
-    /// One of these numbers.
+    /// An enumeration with these numbers.
     Enumeration(Vec<i32>),
-    /// Four bytes.
     Fixed32,
-    /// Eight bytes.
     Fixed64,
 }
 
-/// Something that can be called.
 #[derive(Debug)]
 pub(crate) struct Method {
-    /// As in `/abide.v1.Abide/StartRun`.
+    /// The path, such as `/abide.v1.Abide/StartRun`.
     pub(crate) path: String,
-    /// The request's message.
+    /// Index of the request's message type.
     pub(crate) input: usize,
-    /// The answer's message.
+    /// Index of the answer's message type.
     pub(crate) output: usize,
-    /// The caller sends as many messages as it likes.
+    /// Whether the caller sends a stream of messages.
     pub(crate) streams: bool,
-    /// The server answers with as many messages as there are, as time goes by.
+    /// Whether the server answers with a stream that goes on as time passes.
     pub(crate) follows: bool,
 }
 
-/// Fields that good requests mostly do without.
+/// Fields that valid requests mostly leave out.
 const LEFT_OUT: &[&str] =
     &["run", "page_token", "page_size", "signal", "update", "cron", "retry", "filter", "recorded"];
 
 impl Schema {
-    /// The schema of this program.
+    /// Reads the descriptors that are built into this program.
     pub(crate) fn read() -> Result<Self, Finding> {
         let files = FileDescriptorSet::decode(DESCRIPTORS)?;
         let (mut named, mut enumerations) = (Vec::new(), HashMap::new());
@@ -136,7 +126,7 @@ impl Schema {
         Ok(Self { messages, methods })
     }
 
-    /// The method of this name.
+    /// Finds the method whose path ends with this name.
     pub(crate) fn method(&self, name: &str) -> Result<&Method, Finding> {
         let found = self.methods.iter().find(|method| method.path.ends_with(name));
         found.ok_or_else(|| Finding::new(format!("there is no method {name}")))
@@ -175,7 +165,7 @@ fn field_type(
     })
 }
 
-/// Messages with those that are defined within them.
+/// Collects messages, with those that are defined inside them.
 fn collect<'a>(
     scope: &str,
     messages: &'a [DescriptorProto],

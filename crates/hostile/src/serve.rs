@@ -1,4 +1,4 @@
-//! The server that is attacked, as `abide serve` would run it.
+//! The server under attack, run as `abide serve` would run it.
 
 use std::{io::Write as _, path::Path};
 
@@ -7,11 +7,11 @@ use tracing_subscriber::EnvFilter;
 
 use crate::Finding;
 
-/// What makes this program a server: the name of the command.
+/// Name of the command that turns this program into a server.
 pub const SERVE: &str = "serve";
 
-/// Runs a server with the configuration of a file, says where it listens when it is ready, and ends
-/// only if it fails.
+/// Runs a server with the configuration in a file, prints its addresses when it is ready, and
+/// returns only if it fails.
 pub async fn serve(config: &Path) -> Result<(), Finding> {
     let filter = EnvFilter::new("info");
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

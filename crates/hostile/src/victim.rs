@@ -1,4 +1,4 @@
-//! A true server as a process of its own: this same program, started again as `serve`.
+//! A real server in its own process: this same program, started again as `serve`.
 
 use std::{
     fs,
@@ -22,11 +22,11 @@ use crate::{Bytes, Finding, Honest, Machine, serve::SERVE};
 /// How long a server may take to be ready, and to answer its probes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server process. It is killed when it is dropped.
+/// A server process. It is killed when dropped.
 #[derive(Debug)]
 pub struct Victim {
     process: Child,
-    /// Kept open: who watches the server has not gone.
+    /// Kept open, so that the server's output keeps a reader.
     _output: BufReader<ChildStdout>,
     pid: u32,
     grpc: SocketAddr,
@@ -36,14 +36,14 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// Starts a server whose configuration and log are files of this name.
+    /// Starts a server whose configuration and log are files with this name.
     pub(crate) async fn start(
         name: &Path,
         config: &Config,
         machine: Machine,
     ) -> Result<Self, Finding> {
         let (config_file, log) = (name.with_extension("toml"), name.with_extension("log"));
-        // What a configuration writes of itself has no password.
+        // A serialised configuration lacks the password of the store's address.
         let store = config.store.as_ref().map(|store| format!("store = {:?}\n", store.0));
         let rest = toml::to_string(&Config { store: None, ..config.clone() })?;
         fs::write(&config_file, store.unwrap_or_default() + &rest)?;
@@ -68,32 +68,31 @@ impl Victim {
         Ok(Self { process, _output: output, pid, grpc, http, log, machine })
     }
 
-    /// Where gRPC listens.
+    /// Address of its gRPC listener.
     pub const fn address(&self) -> SocketAddr {
         self.grpc
     }
 
-    /// Where HTTP listens.
+    /// Address of its HTTP listener.
     pub const fn http_address(&self) -> SocketAddr {
         self.http
     }
 
-    /// Who uses the machine that it runs on.
+    /// Whether the machine that it runs on is shared.
     pub const fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// The process.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Memory that the process occupies; nothing where the system does not tell.
+    /// Resident memory of the process; zero where the system does not report it.
     pub fn rss(&self) -> Bytes {
         self.status("VmRSS:")
     }
 
-    /// The most memory that it has ever occupied.
+    /// Peak of the resident memory.
     pub fn peak_rss(&self) -> Bytes {
         self.status("VmHWM:")
     }
@@ -105,7 +104,7 @@ impl Victim {
         Bytes(kilobytes.unwrap_or(0_u64) * 1024)
     }
 
-    /// All that it has logged.
+    /// Everything that the process has logged.
     pub fn log(&self) -> String {
         fs::read(&self.log).map_or_else(
             |error| format!("the log cannot be read: {error}"),
@@ -113,18 +112,18 @@ impl Victim {
         )
     }
 
-    /// A connection of its own.
+    /// Opens a new connection to the server.
     pub async fn channel(&self) -> Result<Channel, Finding> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc))?;
         Ok(endpoint.connect_timeout(PATIENCE).connect().await?)
     }
 
-    /// An honest client on a connection of its own.
+    /// An honest client on its own connection.
     pub async fn honest(&self) -> Result<Honest, Finding> {
         Ok(Honest::new(self.channel().await?))
     }
 
-    /// What the HTTP listener answers, as in `get("/metrics")`.
+    /// The HTTP listener's answer to a path such as `/metrics`.
     pub async fn get(&self, path: &str) -> Result<String, Finding> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: victim\r\nConnection: close\r\n\r\n");
         let mut answer = String::new();
@@ -151,7 +150,7 @@ impl Victim {
         }
     }
 
-    /// Checks it a last time, and ends it by force.
+    /// Checks it a last time, and kills it.
     pub async fn end(mut self) -> Result<(), Finding> {
         self.check()?;
         Ok(self.process.kill().await?)

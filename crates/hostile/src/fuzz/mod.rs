@@ -1,6 +1,6 @@
-//! A fuzzer that knows the schema. Strangers send it messages, valid and mutated, by every method and
-//! both streams, while an honest client works beside them; now and then the server starts again on what
-//! they left behind. All of a stranger's chance comes from the seed of its round.
+//! A fuzzer that knows the schema. Strangers send messages, valid and mutated, by every method and
+//! both streams, while an honest client works beside them. Now and then the server restarts on what
+//! they left behind. All random choices of a stranger come from the seed of its round.
 
 mod mutate;
 mod stranger;
@@ -21,38 +21,38 @@ use self::stranger::Stranger;
 pub use self::tally::Tally;
 use crate::{Arena, Bytes, Finding, Machine, Report, Victim, schema::Schema};
 
-/// Strangers at a time.
+/// Number of strangers at a time.
 const STRANGERS: usize = 4;
 
-/// After this the server starts again on the same store.
+/// Time after which the server restarts on the same store.
 const BOUT: Duration = Duration::from_secs(240);
 
 /// More memory than this is a finding: a few messages of the largest size, in pieces.
 const RSS: Bytes = Bytes::mb(800);
 
-/// How long to fuzz, and with which chance.
+/// How long to fuzz, and with which seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// The seed of the first round; each has the next one.
+    /// The seed of the first round; each following round has the next number.
     pub seed: u64,
-    /// Rounds to play at most.
+    /// Largest number of rounds.
     pub rounds: u64,
     /// No round begins after this.
     pub until: Instant,
 }
 
-/// What all strangers share.
+/// State that all strangers share.
 struct Shared {
     campaign: Campaign,
     schema: Schema,
     next: AtomicU64,
-    /// Seeds of rounds that are being played.
+    /// Seeds of rounds in progress.
     playing: Mutex<BTreeSet<u64>>,
     tally: Mutex<Tally>,
 }
 
 impl Campaign {
-    /// Plays rounds; `show` is told how it goes, every second.
+    /// Plays rounds; calls `show` with the tally every second.
     pub async fn run(self, show: impl Fn(&Tally)) -> Result<Report, Finding> {
         let arena = Arena::new(Machine::Shared)?;
         let data = arena.path("fuzzed");
@@ -98,7 +98,7 @@ impl Shared {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays against one server; tells its memory and the slowest call of an honest client.
+    /// Plays against one server; returns its memory and the slowest call of an honest client.
     async fn bout(
         self: &Arc<Self>,
         mut victim: Victim,
@@ -121,7 +121,7 @@ impl Shared {
                 ended = strangers.join_next() => ended,
                 () = sleep(Duration::from_secs(1)) => Some(Ok(Ok(()))),
             };
-            // Why the server died says more than that a call has failed.
+            // The reason for the server's death says more than a failed call.
             victim.check().map_err(|finding| self.with_seeds(&finding))?;
             match ended {
                 Some(played) => played?.map_err(|finding| self.with_seeds(&finding))?,
@@ -158,7 +158,7 @@ impl Shared {
     }
 }
 
-/// Figures that stay zero unless something inside went wrong.
+/// Metrics that stay zero unless something inside the server went wrong.
 const QUIET: &[&str] = &[
     "result=\"set_aside\"",
     "result=\"unreadable\"",

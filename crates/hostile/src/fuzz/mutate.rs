@@ -1,4 +1,4 @@
-//! Makes messages worse: nests, repeats, cuts, swaps, lies about lengths and types.
+//! Mutates messages: nests, repeats, cuts and swaps parts, and lies about lengths and types.
 
 use fastrand::Rng;
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -8,10 +8,10 @@ use crate::{
     parts::{Part, Value, encode, groups, nested},
 };
 
-/// No message is larger: a server refuses more than this unread.
+/// Largest message in bytes: a server refuses a larger one unread.
 const BYTES_MAX: usize = 17 << 20;
 
-/// How often something is repeated or nested; the large numbers are rare.
+/// How often a part is repeated or nested; the large numbers are rare.
 const COUNTS: [usize; 10] = [2, 2, 3, 3, 10, 10, 101, 101, 5_000, 70_000];
 
 /// The bytes of a message after some mutations.
@@ -62,10 +62,10 @@ fn some(rng: &mut Rng) -> usize {
     COUNTS[rng.usize(..COUNTS.len())]
 }
 
-/// Lengths around the bounds that there are.
+/// A length near one of the bounds.
 fn length(rng: &mut Rng) -> usize {
     let lengths = [1, 999, 1_000, 1_001, 9_000, 65_536, 65_537, 2 << 20, (2 << 20) + 1, 5 << 20];
-    // The large ones are rare: they tell little and take long.
+    // The large ones are rare: they find little and take long.
     let most = if rng.u8(..8) == 0 { lengths.len() } else { 5 };
     lengths[rng.usize(..most)]
 }
@@ -78,7 +78,7 @@ fn repeat(rng: &mut Rng, around: &mut Vec<Part>, index: usize) {
     around.splice(index..index, copies);
 }
 
-/// The field without its end, or with a length that is not its own.
+/// Cuts the end off a field, gives it a wrong length, or appends stray bytes.
 fn cut(rng: &mut Rng, part: &mut Part) {
     let mut bytes = encode(std::slice::from_ref(part));
     match rng.u8(..3) {
@@ -100,7 +100,7 @@ fn odd_field(rng: &mut Rng, tag: u32) -> Part {
         1 => Value::Fixed32(rng.u32(..)),
         2 => Value::Fixed64(rng.u64(..)),
         3 => Value::Raw(vec![rng.u8(..), rng.u8(..)]),
-        // Many numbers, as a packed field has them.
+        // Many numbers, as in a packed field.
         _ => Value::Bytes(vec![rng.u8(..0x80); some(rng)]),
     };
     Part { tag, value }
@@ -128,7 +128,7 @@ fn mutate_bytes(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// How many parts there are, on all levels.
+/// Number of parts, on all levels.
 fn count(message: &[Part]) -> usize {
     let inner = |part: &Part| match &part.value {
         Value::Message(parts) => count(parts),
@@ -137,7 +137,7 @@ fn count(message: &[Part]) -> usize {
     message.iter().map(|part| 1 + inner(part)).sum()
 }
 
-/// The part of a number, with those beside it.
+/// Finds a part by its number, with its siblings.
 fn find<'a>(message: &'a mut Vec<Part>, place: &mut usize) -> Option<(&'a mut Vec<Part>, usize)> {
     for index in 0..message.len() {
         if *place == 0 {

@@ -1,4 +1,5 @@
-//! One round of one stranger: single calls, a stream of calls, or a worker that answers its tasks badly.
+//! One round of one stranger: single calls, a stream of calls, or a worker that answers its tasks
+//! badly.
 
 use std::{pin::pin, time::Duration};
 
@@ -25,13 +26,14 @@ use crate::{
     schema::{Method, Schema},
 };
 
-/// A call that should be answered at once hangs after this, however busy the machine is.
+/// A call that should be answered at once counts as hanging after this, however busy the machine
+/// is.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long an answer is waited for that may rightly be long in coming.
+/// How long to wait for an answer that may legitimately take long.
 const PATIENCE: Duration = Duration::from_millis(30);
 
-/// Messages of a round.
+/// Number of messages in a round.
 const MESSAGES: usize = 40;
 
 /// A stranger in its round.
@@ -43,7 +45,6 @@ pub(super) struct Stranger<'a> {
     tally: Tally,
 }
 
-/// A stream that was begun.
 struct Open<'m> {
     method: &'m Method,
     say: mpsc::Sender<Bytes>,
@@ -51,7 +52,7 @@ struct Open<'m> {
     owed: Owed,
 }
 
-/// What a stream says.
+/// What a stream delivered.
 enum Heard {
     Frame(Bytes),
     Nothing,
@@ -64,7 +65,7 @@ impl<'a> Stranger<'a> {
         Self { schema, channel, rng, seen, tally }
     }
 
-    /// Plays the round.
+    /// Plays one round and returns its tally.
     pub(super) async fn play(mut self) -> Result<Tally, Finding> {
         for _ in 0..3 {
             let start = self.start();
@@ -126,7 +127,7 @@ impl<'a> Stranger<'a> {
         self.settle(open).await
     }
 
-    /// A worker that may come again under the name of another.
+    /// A worker that may reconnect under the name of another.
     async fn work(&mut self) -> Result<(), Finding> {
         let schema = self.schema;
         let hello = encode(&self.frame_with("hello"));
@@ -149,7 +150,7 @@ impl<'a> Stranger<'a> {
         self.settle(open).await
     }
 
-    /// The start of a run whose tasks come to the strangers.
+    /// The start of a run whose tasks go to the strangers.
     fn start(&mut self) -> Bytes {
         let workflow = format!("fuzz-{}", self.rng.u16(..));
         self.seen.workflow(&workflow);
@@ -163,7 +164,7 @@ impl<'a> Stranger<'a> {
         start.encode_to_vec().into()
     }
 
-    /// A worker's frame with one field that is good, and nothing else.
+    /// A worker's frame with one valid field, and nothing else.
     fn frame_with(&mut self, name: &str) -> Vec<Part> {
         let schema = self.schema;
         let frame = schema.messages.iter().find(|message| message.name == "WorkerFrame");
@@ -177,7 +178,7 @@ impl<'a> Stranger<'a> {
             .collect()
     }
 
-    /// Answers to the tasks of a frame, each of a kind that fits, with the right token.
+    /// Answers to the tasks of a frame, each of a fitting kind, with the right token.
     fn answers(&mut self, frame: &[u8]) -> Vec<Part> {
         let schema = self.schema;
         let tasks = ServerFrame::decode(frame).map(|frame| frame.tasks).unwrap_or_default();
@@ -232,7 +233,7 @@ impl<'a> Stranger<'a> {
     ) -> Result<Option<Open<'m>>, Finding> {
         let (say, said) = mpsc::channel(4);
         self.tally.sent(first.len());
-        // There is room for it, and somebody who takes it.
+        // The channel is empty and its receiver is alive, so this cannot fail.
         drop(say.try_send(first.into()));
         let opened = raw::stream(&self.channel, &method.path, ReceiverStream::new(said));
         match timeout(DEADLINE, opened).await {
@@ -242,8 +243,8 @@ impl<'a> Stranger<'a> {
         }
     }
 
-    /// Sends a message on a stream, and hears what is said meanwhile: who does not listen is not listened
-    /// to either. No if the stream is over.
+    /// Sends a message on a stream, and reads meanwhile: the server stops reading from a peer that
+    /// does not read. `false` if the stream has ended.
     async fn say(&mut self, open: &mut Open<'_>, message: Bytes) -> Result<bool, Finding> {
         self.tally.sent(message.len());
         open.owed.sent(&message);
@@ -267,7 +268,7 @@ impl<'a> Stranger<'a> {
         }
     }
 
-    /// Hears what is said next.
+    /// Reads the next frame.
     async fn hear(&mut self, open: &mut Open<'_>, patience: Duration) -> Result<Heard, Finding> {
         match timeout(patience, open.told.next()).await {
             Ok(Some(Ok(frame))) => {
@@ -281,7 +282,7 @@ impl<'a> Stranger<'a> {
         }
     }
 
-    /// Hears what the stream owes.
+    /// Reads until the stream owes no more answers.
     async fn settle(&mut self, mut open: Open<'_>) -> Result<(), Finding> {
         while open.owed.end || open.owed.count() > 0 {
             match self.hear(&mut open, DEADLINE).await? {
@@ -302,7 +303,7 @@ impl<'a> Stranger<'a> {
         self.tally.answered(&method.path);
     }
 
-    /// Refusals are as it should be, unless they tell of a mistake inside.
+    /// A refusal is expected, unless its status reveals an internal error.
     fn refused(&mut self, method: &str, status: &Status) -> Result<(), Finding> {
         self.tally.refused(status.code());
         let inside = match status.code() {

@@ -1,4 +1,4 @@
-//! What became of the messages that were sent.
+//! The outcome of the messages that were sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,23 +6,21 @@ use tonic::Code;
 
 use crate::{Finding, Report, report::Bytes};
 
-/// How many messages were sent, and how they were answered.
+/// Counts of messages sent, and of their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Rounds that were played.
     pub rounds: u64,
-    /// Messages that were sent.
     pub messages: u64,
     bytes: u64,
     answered: u64,
     refused: BTreeMap<&'static str, u64>,
-    /// Methods of which a message was accepted.
+    /// Methods that accepted at least one message.
     accepted: BTreeSet<String>,
-    /// Tasks that were given to the strangers' workers.
+    /// Tasks that the strangers' workers received.
     tasks: u64,
 }
 
-/// Below this nothing is said about what should have been accepted.
+/// With fewer messages than this, the tally does not judge how many were accepted.
 const MANY: u64 = 20_000;
 
 impl Tally {
@@ -58,7 +56,7 @@ impl Tally {
         }
     }
 
-    /// A finding if so little was accepted that nothing was shown.
+    /// A finding if so few messages were accepted that the run proves nothing.
     pub(super) fn check(&self) -> Result<(), Finding> {
         let shown = self.messages < MANY || (self.accepted.len() >= 20 && self.tasks > 100);
         Finding::unless(shown, || {

@@ -1,5 +1,5 @@
-//! A worker of one namespace, whose run asks for all that a run can do to another: start a child, signal,
-//! cancel, terminate. Nothing of it may arrive in a namespace that does not accept it.
+//! A worker of one namespace, whose run tries everything that a run can do to another: start a
+//! child, signal, cancel, terminate. Nothing of it may reach a namespace that does not accept it.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let mut worker = Worker::connect(victim.channel().await?).await?;
     let mut commands = attacks();
     let count = commands.len();
-    // Each command has its answer in the end, and those that come together share a task.
+    // Every command is answered in the end; answers that come together share a task.
     while answers(&mut client).await? < count {
         let token = worker.task().await?;
         worker.complete(token, std::mem::take(&mut commands)).await?;
@@ -70,7 +70,7 @@ async fn describe(
     Ok(client.describe_run(wire::DescribeRunRequest { target }).await?.into_inner())
 }
 
-/// All that a run can do to a workflow, also under the pretence that it is its child.
+/// Everything that a run can do to a workflow, also while pretending that the target is its child.
 fn attacks() -> Vec<Command> {
     let child = ChildSpec {
         workflow: Some(workflow(FOREIGN, "child")),
@@ -100,7 +100,7 @@ fn attacks() -> Vec<Command> {
     asks.into_iter().map(|ask| Command { ask: Some(ask), ..Command::default() }).collect()
 }
 
-/// How many of its commands the attacker knows the end of.
+/// Number of commands whose outcome the attacker knows.
 async fn answers(client: &mut AbideClient<Channel>) -> Result<usize, Finding> {
     let target = Some(RunTarget { workflow: Some(workflow(HOME, "attacker")), run: None });
     let request = wire::GetHistoryRequest { target, ..wire::GetHistoryRequest::default() };
@@ -121,7 +121,7 @@ fn ends_a_command(fact: &Fact) -> bool {
     )
 }
 
-/// A worker of the home namespace.
+/// A worker of the attacker's namespace.
 struct Worker {
     say: mpsc::UnboundedSender<WorkerFrame>,
     given: Streaming<ServerFrame>,
@@ -151,7 +151,7 @@ impl Worker {
         Ok(Self { say, given, tasks: VecDeque::new(), completed: 0 })
     }
 
-    /// Reads a frame; answers whether it acknowledges something.
+    /// Reads a frame; returns whether it acknowledges something.
     async fn read(&mut self) -> Result<bool, Finding> {
         let frame = self.given.message().await?;
         let frame = frame.ok_or_else(|| Finding::new("the worker's stream has ended"))?;
@@ -173,7 +173,7 @@ impl Worker {
         }
     }
 
-    /// Completes a task, and waits until the server has it.
+    /// Completes a task, and waits for the acknowledgement.
     async fn complete(
         &mut self,
         token: Option<TaskToken>,

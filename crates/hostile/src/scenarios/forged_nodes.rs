@@ -1,5 +1,5 @@
-//! Somebody who speaks as a node: on a server that is alone there is nobody to speak to, and a server of
-//! several listens only to who knows the secret.
+//! A caller that pretends to be a node. A server without a cluster does not offer the service; a
+//! server in a cluster accepts only callers that know the secret.
 
 use abide_core::{
     codec::{self, generated::WorkflowKey},
@@ -20,7 +20,7 @@ use tonic::{Code, Status};
 
 use crate::{Arena, Finding, Report, Victim};
 
-/// What may stand for a proof.
+/// Forged proofs: none, two of the right length, and one that is far too long.
 const PROOFS: [&[u8]; 4] = [&[], &[0; 32], &[0xff; 32], &[7; 100_000]];
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
@@ -49,7 +49,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let mut client = AbideClient::new(victim.channel().await?);
     client.start_run(start()).await?;
     for proof in PROOFS {
-        // Who has not shown to be a node may not even say much.
+        // A caller that has not proven to be a node may send only little.
         let refused =
             if proof.len() > 1_000 { Code::InvalidArgument } else { Code::Unauthenticated };
         expect(&forge(&victim, proof).await?, refused)?;
@@ -65,7 +65,7 @@ fn expect(refused: &Status, code: Code) -> Result<(), Finding> {
     Finding::unless(refused.code() == code, || format!("a forged link ended with {refused:?}"))
 }
 
-/// Opens a link, and tells all in its first frames: how it ends.
+/// Opens a link and sends everything in its first frames; returns how the link ends.
 async fn forge(victim: &Victim, proof: &'static [u8]) -> Result<Status, Finding> {
     let hello = PeerHello {
         protocol_version: 2,
@@ -110,7 +110,7 @@ fn start() -> StartRunRequest {
     StartRunRequest { workflow, spec, ..StartRunRequest::default() }
 }
 
-/// A signal for the victim that says to come from another run.
+/// A signal for the victim that claims to come from another run.
 fn effect() -> PeerMessage {
     let target =
         abide_core::ids::WorkflowKey { namespace: "default".into(), workflow: "victim".into() };
@@ -130,7 +130,7 @@ fn effect() -> PeerMessage {
     PeerMessage { message: Some(Message::Deliver(PeerEffect { key, effect })) }
 }
 
-/// The completion of an activity that somebody else has.
+/// The completion of an activity attempt that another worker holds.
 fn call() -> PeerCall {
     let completion = Some(Completed::ResolveActivity(ResolveActivity::default()));
     let completion = Some(Completion { number: 1, completion });

@@ -1,5 +1,5 @@
-//! More than a gigabyte of everything at once: unfinished messages, unread histories, unread answers,
-//! idle connections.
+//! More than a gigabyte of everything at once: unfinished messages, unread histories, unread
+//! answers, idle connections.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use super::{unfinished, unread};
 use crate::{Arena, Finding, Report, memory::Memory, raw};
 
-/// How long all of it lasts.
+/// How long all of it is held.
 const HELD: Duration = Duration::from_secs(15);
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
@@ -48,7 +48,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     Ok(report)
 }
 
-/// Asks for pages in frames without end, and reads no answer.
+/// Asks for pages in endless frames, and reads no answer.
 async fn ask(channel: Channel) {
     let page = |number| {
         let request = HistoryRowsRequest { target: Some(unread::target()), from: 0, follow: None };

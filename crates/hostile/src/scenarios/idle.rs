@@ -1,11 +1,11 @@
-//! A thousand connections that answer pings and ask for nothing, while others come.
+//! A thousand connections that answer pings and ask for nothing, while other clients connect.
 
 use crate::{Arena, Finding, Report, memory::Memory};
 
 /// Connections of the attacker.
 const COUNT: usize = 1_000;
 
-/// Clients that come afterwards.
+/// Clients that connect afterwards.
 const NEWCOMERS: usize = 20;
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {

@@ -1,5 +1,5 @@
-//! Files of the store that are removed, emptied or cut while the server is dead: it refuses to begin with
-//! less than it had, changes nothing, and goes on when they are back.
+//! Files of the store are removed, emptied or cut while the server is stopped. It refuses to start
+//! with less than it had, changes nothing, and continues when the files are back.
 
 use std::{collections::BTreeMap, ffi::OsString, fs, io, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{Arena, Finding, Report, Victim};
 
 const RUNS: u64 = 40;
 
-/// What is done to the folder, and what the server says of it.
+/// A name for the damage, a function that does it, and the expected error text.
 type Harm = (&'static str, fn(&Path) -> io::Result<()>, &'static str);
 
 const HARMS: [Harm; 6] = [
@@ -25,7 +25,7 @@ const HARMS: [Harm; 6] = [
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let data = arena.path("data");
     let start = async || arena.start_with(|config| config.data.clone_from(&data)).await;
-    // The second process finds a file with all tables in it, so that only rows are in the log.
+    // The second process finds a file with all tables in it, so that the log holds only rows.
     start().await?.end().await?;
     let victim = start().await?;
     let mut client = AbideClient::new(victim.channel().await?);
@@ -60,7 +60,7 @@ async fn count(victim: &Victim) -> Result<u64, Finding> {
     Ok(client.count_runs(CountRunsRequest::default()).await?.into_inner().count)
 }
 
-/// All but the last bytes of the log, or its first half.
+/// Keeps all of the log but its last byte, or about its first half.
 fn cut(data: &Path, parts: usize) -> io::Result<()> {
     let log = fs::read(data.join("abide.db-wal"))?;
     fs::write(data.join("abide.db-wal"), &log[..log.len() / parts - 1])
@@ -71,7 +71,7 @@ fn only_the_log(data: &Path) -> io::Result<()> {
     fs::remove_file(data.join("abide.db.mark"))
 }
 
-/// What the files hold.
+/// The content of all files.
 fn files(data: &Path) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
     fs::read_dir(data)?
         .map(|entry| {
@@ -81,7 +81,8 @@ fn files(data: &Path) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
         .collect()
 }
 
-/// The files that hold data. SQLite makes its index of the log, and an empty log, when it looks.
+/// The files that hold data. SQLite creates its index of the log, and an empty log, when it opens
+/// the file.
 fn stored(files: &BTreeMap<OsString, Vec<u8>>) -> BTreeMap<&OsString, &Vec<u8>> {
     files.iter().filter(|(name, content)| *name != "abide.db-shm" && !content.is_empty()).collect()
 }

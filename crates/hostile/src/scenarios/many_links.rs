@@ -1,5 +1,5 @@
-//! A failure of very many links, which takes no run, worker or task: whoever builds the chain one link
-//! inside the other has no stack left to drop it.
+//! A failure with a very long chain of causes, sent without any run, worker or task: a server that
+//! built the chain as nested values would overflow its stack when dropping it.
 
 use abide_core::codec::generated::{
     Failure, FailureLink, Nothing, Outcome, StartId, TaskFailureCause, WorkflowKey, failure_link,
@@ -20,10 +20,11 @@ use tokio_stream::{StreamExt as _, iter};
 
 use crate::{Arena, Bytes as Amount, Finding, Report, Victim, raw};
 
-/// Links of a message: few enough not to be refused for its parts, on the levels where a failure stands.
+/// Links in a message: few enough not to be refused for its parts, on the levels where a failure
+/// can be.
 const LINKS: [usize; 3] = [101, 30_000, 250_000];
 
-/// More memory than this for one message at a time is too much.
+/// More memory than this for one message at a time is a finding.
 const RSS: Amount = Amount::mb(400);
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
@@ -50,7 +51,7 @@ fn failure(links: usize) -> Failure {
     Failure { links: vec![FailureLink { kind, ..FailureLink::default() }; links] }
 }
 
-/// Every way in which a failure comes from outside: methods, with the frames of a stream.
+/// Every way in which a failure comes in from outside: methods, with the frames of a stream.
 fn attacks(failure: &Failure) -> Vec<(&'static str, Vec<Bytes>)> {
     let report = ReportAttemptRequest {
         attempt: Some(report_attempt_request::Attempt::Activity(NamedActivity {
@@ -106,7 +107,7 @@ fn workflow() -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: "made-up".into() }
 }
 
-/// A run that there is not.
+/// The id of a run that does not exist.
 fn run() -> Bytes {
     Bytes::from_static(&[7; 16])
 }
@@ -134,8 +135,7 @@ fn encoded(message: &impl prost::Message) -> Bytes {
     message.encode_to_vec().into()
 }
 
-/// Sends the frames and reads until the server has nothing more to say. How it answers is its own
-/// affair.
+/// Sends the frames and reads until the server has no more to send. Any answer is accepted.
 async fn send(victim: &Victim, method: &'static str, frames: Vec<Bytes>) -> Result<(), Finding> {
     let channel = victim.channel().await?;
     let Ok(mut told) = raw::stream(&channel, method, iter(frames)).await else { return Ok(()) };

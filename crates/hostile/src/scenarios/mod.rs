@@ -1,4 +1,4 @@
-//! All that is played, one file each.
+//! All scenarios, one file each.
 
 mod foreign_namespace;
 mod forged_nodes;
@@ -17,23 +17,23 @@ use tokio::time::timeout;
 
 use crate::{Arena, Finding, Machine, Report};
 
-/// A scenario that takes longer than this has found something that hangs.
+/// A scenario that takes longer than this counts as hanging.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Something that strangers may try.
+/// An attack that strangers may try.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What is done, in a sentence.
+    /// The attack, in a sentence.
     pub plays: &'static str,
     play: fn(&Arena) -> Play<'_>,
 }
 
-/// A scenario that is being played.
+/// A scenario in progress.
 type Play<'a> = Pin<Box<dyn Future<Output = Result<Report, Finding>> + Send + 'a>>;
 
-/// All scenarios.
+/// All scenarios, in the order in which they are played.
 pub const ALL: &[Scenario] = &[
     Scenario {
         name: "many-links",
@@ -88,7 +88,7 @@ pub const ALL: &[Scenario] = &[
 ];
 
 impl Scenario {
-    /// Plays it in an arena of its own.
+    /// Plays the scenario in an arena of its own.
     pub async fn play(&self, machine: Machine) -> Result<Report, Finding> {
         let arena = Arena::new(machine)?;
         let played = timeout(LIMIT, (self.play)(&arena)).await;

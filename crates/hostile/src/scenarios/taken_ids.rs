@@ -1,4 +1,4 @@
-//! Starts that name the run of somebody else: none may succeed, and nobody may notice.
+//! Starts that name another client's run: none may succeed, and no other client may notice.
 
 use abide_core::codec::generated::{RunSpec, WorkflowKey};
 use abide_proto::generated::{

@@ -1,5 +1,5 @@
-//! Messages of the largest size that miss their last byte: 160 on three connections, then as many from
-//! connections that come again when they are ended.
+//! Messages of the largest size that lack their last byte: 160 on three connections, then as many
+//! from connections that reconnect when they are closed.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::{
 
 use crate::{Arena, Finding, Report, memory::Memory, raw};
 
-/// The largest message that a server takes.
+/// The largest message that a server accepts.
 const LENGTH: u32 = 16 << 20;
 
-/// How long what was begun is held.
+/// How long the unfinished messages are held.
 const HELD: Duration = Duration::from_secs(15);
 
-/// Between two connections of the same attacker.
+/// Pause between two connections of the same attacker.
 const AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {

@@ -21,7 +21,7 @@ const ROWS: usize = 56;
 /// How long nothing is read: longer than the server waits for readers.
 const HELD: Duration = Duration::from_secs(15);
 
-/// As little as a client can take.
+/// The smallest receive window of a client.
 const WINDOW: u32 = 1 << 16;
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
@@ -39,7 +39,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     Ok(report)
 }
 
-/// Followers of the large run on a connection of their own, who read nothing yet.
+/// Followers of the large run on their own connection, which do not read yet.
 pub(super) async fn followers(
     victim: &Victim,
     count: usize,
@@ -53,7 +53,7 @@ pub(super) async fn followers(
         let request = FollowHistoryRequest { target: Some(target()), after: 0 };
         match client.follow_history(request).await {
             Ok(follower) => followers.push(follower.into_inner()),
-            // The connection was ended already, with all that it holds.
+            // The connection was closed already, with everything that it holds.
             Err(_) => break,
         }
     }

@@ -1,7 +1,8 @@
-//! The worst shapes of every message: each field of each request and frame, very often, very long, or
-//! inside itself. What is around it is good, so that it gets as far as it can. Shapes that are refused
-//! before the fields are looked at have as many bytes as a message may have, and come once for each
-//! method; the others are as large as they can be without being refused for their number of parts.
+//! The worst shapes of every message: each field of each request and frame, repeated very often,
+//! very long, or nested inside itself. The rest of the message is valid, so that it gets as far as
+//! possible. Shapes that are refused before their fields are read are as large as a message may be,
+//! and are sent once per method; the others are as large as possible without being refused for
+//! their number of parts.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -20,19 +21,19 @@ use crate::{
     schema::{FieldType, Kind, Method, Schema},
 };
 
-/// What a server takes in one message, less what stands around the field.
+/// The largest message that a server accepts, less what surrounds the field.
 const MOST: usize = (16 << 20) - (16 << 10);
 
-/// Few enough parts not to be refused for their number where there may be the fewest.
+/// A number of parts below the lowest bound.
 const UNDER: usize = 60_000;
 
-/// The same where there may be more.
+/// The same for the higher bound.
 const FAR_UNDER: usize = 250_000;
 
 /// One such message at a time must not take more than this.
 const RSS: Amount = Amount::mb(600);
 
-/// An answer that takes longer than this hangs; those that may wait are given up.
+/// An answer that takes longer than this hangs. Calls that may wait are given up.
 const DEADLINE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -71,10 +72,10 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
         .with("slowest honest call", latency))
 }
 
-/// A field and the message that it is of.
+/// A field, and the index of its message.
 type Step<'a> = (usize, &'a FieldType);
 
-/// The way to each field of each message that a request holds, once for each kind of message.
+/// The path to each field of each message inside a request, once per type of message.
 fn paths<'a>(schema: &'a Schema, root: usize, visited: &mut HashSet<usize>) -> Vec<Vec<Step<'a>>> {
     let mut paths = Vec::new();
     let mut waiting: Vec<(usize, Vec<Step<'a>>)> = vec![(root, Vec::new())];
@@ -94,7 +95,7 @@ fn paths<'a>(schema: &'a Schema, root: usize, visited: &mut HashSet<usize>) -> V
     paths
 }
 
-/// Whole messages that no field can be told from.
+/// Whole messages in which no field can be recognised.
 fn whole() -> [Vec<u8>; 5] {
     let mut empty = Vec::new();
     wrap(1, &[], &mut empty);
@@ -107,7 +108,7 @@ fn whole() -> [Vec<u8>; 5] {
     ]
 }
 
-/// The field in its worst shapes; `count` parts are not yet too many.
+/// The field in its worst shapes, with up to `count` parts.
 fn contents(schema: &Schema, (_, field): Step<'_>, count: usize) -> Vec<Vec<u8>> {
     let tag = field.tag;
     let mut empty = Vec::new();
@@ -122,7 +123,7 @@ fn contents(schema: &Schema, (_, field): Step<'_>, count: usize) -> Vec<Vec<u8>>
             let mut full = Vec::new();
             let message = full_message(schema, *inner);
             wrap(tag, &encode(&message), &mut full);
-            // A guess of its parts, which is never too small.
+            // An estimate of its parts that is never too small.
             let times = (count / (full.len() / 2)).min(MOST / full.len()).max(1);
             vec![empty.repeat(count), full.repeat(times), nested(tag, count)]
         }
@@ -138,7 +139,7 @@ fn contents(schema: &Schema, (_, field): Step<'_>, count: usize) -> Vec<Vec<u8>>
     }
 }
 
-/// A good message with this in the place of its field.
+/// Builds a valid message with this content in place of the field.
 fn around(schema: &Schema, path: &[Step<'_>], content: Vec<u8>) -> Vec<u8> {
     let mut content = content;
     for (depth, (message, field)) in path.iter().enumerate().rev() {
@@ -162,13 +163,13 @@ fn around(schema: &Schema, path: &[Step<'_>], content: Vec<u8>) -> Vec<u8> {
     content
 }
 
-/// A message with all of its fields, and always the same.
+/// A message with all of its fields set, the same every time.
 fn full_message(schema: &Schema, index: usize) -> Vec<Part> {
     let (seen, mut rng) = (Seen::default(), Rng::with_seed(7));
     Generator { schema, seen: &seen, rng: &mut rng, full: true }.message(index)
 }
 
-/// Sends the message, after a hello if there must be one; tells how long the answer took.
+/// Sends the message, after a hello if the method needs one; returns how long the answer took.
 async fn send(
     schema: &Schema,
     victim: &Victim,
