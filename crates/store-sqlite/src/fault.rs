@@ -1,4 +1,4 @@
-//! What an error of SQLite means to a caller. The one place where error codes are read.
+//! Translates errors of SQLite for callers. The only place that reads error codes.
 
 use std::{fmt, io};
 
@@ -8,13 +8,14 @@ use rusqlite::{Error, ErrorCode, ffi};
 /// What a failed statement says about the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The batch is at fault; others are not.
+    /// The batch is at fault; other batches are not affected.
     Refused(CommitError),
-    /// The disk is full. Nothing was written and the file is sound; less may fit.
+    /// The disk is full. Nothing was written and the file is sound; a smaller batch may fit.
     Full(String),
-    /// Nothing was written and the file is sound: a lock held by a stranger, no memory.
+    /// Nothing was written and the file is sound: another program holds a lock, or memory ran out.
     Unavailable(String),
-    /// The file system failed, or SQLite did. What is on the disk is not known until the file is opened anew.
+    /// The file system or SQLite failed. The content of the disk is unknown until the file is
+    /// reopened.
     Io(String),
     /// The file is damaged.
     Corrupt(String),
@@ -63,7 +64,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// A file that SQLite does not write could not be written.
+    /// The fault when a file that SQLite does not manage cannot be written.
     pub(crate) fn of_file(what: &str, error: &io::Error) -> Self {
         let text = format!("{what}: {error}");
         match error.kind() {
@@ -72,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// A value that could not be read is damage; one that could not be written is the batch's fault.
+    /// A value that cannot be read means damage; one that cannot be written is the batch's fault.
     fn of_value(error: &Error, text: String) -> Self {
         match error {
             Error::ToSqlConversionFailure(_) => Self::Refused(CommitError::Refused(text)),
@@ -81,11 +82,11 @@ impl Fault {
     }
 }
 
-/// What a failed `COMMIT` says. A full disk and a lock are known to come before anything is written that
-/// counts; of all else nobody knows how far the commit came.
+/// The fault of a failed `COMMIT`. A full disk and a lock are known to fail before anything durable
+/// is written; after any other error it is unknown whether the commit took effect.
 pub(crate) fn of_commit(error: Error) -> Fault {
     let code = error.sqlite_error_code();
-    // The index of the log grows when the commit is in the log already.
+    // SQLite grows the index of the log after the commit is in the log.
     let counts = grows_shared_memory(&error);
     match Fault::from(error) {
         fault @ Fault::Full(_) if !counts => fault,
@@ -97,12 +98,12 @@ pub(crate) fn of_commit(error: Error) -> Fault {
     }
 }
 
-/// There is no room for the index of the log, which SQLite keeps in the `-shm` file.
+/// Whether there is no room for the index of the log, which SQLite keeps in the `-shm` file.
 fn grows_shared_memory(error: &Error) -> bool {
     error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE)
 }
 
-/// Whether a row of that key was there already.
+/// Whether a row with this key already existed.
 pub(crate) fn of_existing_row(error: &Error) -> bool {
     matches!(
         error.sqlite_extended_error_code(),
@@ -110,7 +111,7 @@ pub(crate) fn of_existing_row(error: &Error) -> bool {
     )
 }
 
-/// What a reader is told.
+/// The error for the caller of a read.
 pub(crate) fn of_read(error: Error) -> ReadError {
     match Fault::from(error) {
         Fault::Corrupt(text) => ReadError::Corrupt(text),
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// What a code means in a statement, and what at a commit.
+    /// The meaning of each code in a statement, and at a commit.
     #[test]
     fn codes() {
         let cases = [

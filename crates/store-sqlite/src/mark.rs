@@ -1,9 +1,9 @@
-//! The mark beside a store: a small file that says that a store is here, and how many rows its log had at
-//! least. A store whose files were removed, emptied or cut has less than its mark says, and is not taken
-//! for a new one.
+//! The mark beside a store: a small file that says that a store is here, and a lower bound of the
+//! rows in its log. A store whose files were removed, emptied or cut has fewer rows than its mark
+//! says, and is not mistaken for a new one.
 //!
-//! The number is written after each commit and never synced, which costs next to nothing. It may be too
-//! low after a power cut, and is never too high: it follows what was synced.
+//! The number is written after each commit and never synced, which costs next to nothing. It may be
+//! too low after a power cut, and is never too high, because it follows what was synced.
 
 use std::{
     ffi::OsString,
@@ -12,27 +12,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the file begins with, for people who find it.
+/// The beginning of the file, for people who find it.
 const TEXT: &str = "A store of Abide is here. Remove this file only if the store beside it is meant to \
     be new, or older than it was.\nrows in its log: ";
 
-/// Digits of the number, so that it is always written over the last one.
+/// Digits of the number: a fixed width, so that each number overwrites the last one.
 const DIGITS: usize = 20;
 
-/// A mark that is kept up to date.
 pub(crate) struct Mark {
     file: File,
     rows: u64,
 }
 
 impl Mark {
-    /// Where the mark of a store is.
+    /// Path of the mark of a store.
     pub(crate) fn path_of(store: &Path) -> PathBuf {
         beside(store, ".mark")
     }
 
-    /// How many rows the log of the store had at least; none if there is no mark. One that cannot be
-    /// understood still says that there was a store.
+    /// A lower bound of the rows in the store's log; `None` if there is no mark. An unreadable mark
+    /// still says that there was a store.
     pub(crate) fn read(store: &Path) -> io::Result<Option<u64>> {
         let mut text = Vec::new();
         match File::open(Self::path_of(store)) {
@@ -45,7 +44,7 @@ impl Mark {
         Ok(Some(number.unwrap_or_default()))
     }
 
-    /// Marks a store, and syncs that.
+    /// Creates the mark of a store, and syncs it.
     pub(crate) fn make(store: &Path, rows: u64) -> io::Result<Self> {
         let mut options = File::options();
         let path = Self::path_of(store);
@@ -57,8 +56,8 @@ impl Mark {
         Ok(Self { file, rows })
     }
 
-    /// The log is about to have, or has, so many rows. If that cannot be written, the mark says what it
-    /// said before.
+    /// Records that the log has, or is about to have, so many rows. If writing fails, the mark
+    /// keeps its number.
     pub(crate) fn note(&mut self, rows: u64) -> io::Result<()> {
         if rows != self.rows {
             self.file.seek(SeekFrom::Start(u64::try_from(TEXT.len()).unwrap_or(u64::MAX)))?;
@@ -81,20 +80,20 @@ impl Mark {
         Self { file: File::options().write(true).open("/dev/full").expect("Linux has it"), rows }
     }
 
-    /// How many rows it says that the log has.
+    /// The number of rows in the mark.
     pub(crate) const fn rows(&self) -> u64 {
         self.rows
     }
 }
 
-/// The file that stands beside the store under its name and this suffix.
+/// Path of a file beside the store: the store's name with this suffix.
 pub(crate) fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = store.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A file that is made is for its owner alone.
+/// Makes a new file accessible to its owner only.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

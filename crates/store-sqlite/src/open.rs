@@ -1,5 +1,5 @@
-//! Opens the file: takes the lock, looks before it touches, brings the schema up to date. A file that
-//! is in use, not ours, newer or damaged keeps its content.
+//! Opens the file: takes the lock, checks before it writes, and migrates the schema. A file that is
+//! in use, of another program, newer or damaged is not changed.
 
 use std::{
     fs::{File, TryLockError},
@@ -17,21 +17,20 @@ use crate::{
     tables::log,
 };
 
-/// Stands in the file's header and tells our files from others: "Abid" in ASCII.
+/// Identifies our files in SQLite's header: "Abid" in ASCII.
 const APPLICATION_ID: i64 = 0x4162_6964;
 
-/// What each version of the schema adds to the one before; the first makes version 1. Never changed,
-/// only added to.
+/// The schema changes of each version; the first creates version 1. Never change one, only add.
 pub(crate) const MIGRATIONS: [&str; 2] =
     [include_str!("migrations/0001_tables.sql"), include_str!("migrations/0002_log_numbers.sql")];
 
 /// Why a store was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Another store, of this process or another one, has the file open.
+    /// Another store, in this process or another one, has the file open.
     #[error("{} is in use by another process, or twice by this one", .path.display())]
     InUse {
-        /// The file.
+        /// Path of the store's file.
         path: PathBuf,
     },
     /// The file was written by a newer version of the program.
@@ -40,49 +39,45 @@ pub enum OpenError {
         .path.display()
     )]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Schema version of the file.
         found: i64,
-        /// The newest version that is known here.
+        /// Newest schema version that this program knows.
         known: i64,
     },
     /// The file is an SQLite database, but not a store.
     #[error("{} is a database of another program", .path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file is damaged, or no database at all.
+    /// The file is damaged, or not a database.
     #[error("{} cannot be read: {reason}", .path.display())]
     Corrupt {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What SQLite found wrong.
         reason: String,
     },
-    /// There was a store, and its files are missing, empty or less than they were.
+    /// There was a store, and its files are missing, empty or shorter than they were.
     #[error(
         "{}: {what}. Nothing was changed. Put the missing files back, or a backup; to go on with what is \
          here, or with a new store, remove {} first",
         .path.display(), .remove.display()
     )]
     Lost {
-        /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part, as a sentence.
         what: String,
-        /// The file that says so. Without it the store is opened as it is.
+        /// Path of the file that proves it. If it is removed, the store opens as it is.
         remove: PathBuf,
     },
-    /// The disk is full. What is stored is whole.
+    /// The disk is full. The stored data is intact.
     #[error(
         "{} cannot be opened, because its disk is full: {reason}. What is stored is whole; make room, then \
          try again",
         .path.display()
     )]
     Full {
-        /// The file.
         path: PathBuf,
         /// What there was no room for.
         reason: String,
@@ -90,15 +85,14 @@ pub enum OpenError {
     /// The file system refused; opening may succeed later.
     #[error("{} cannot be opened: {reason}", .path.display())]
     Unavailable {
-        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system or of SQLite.
         reason: String,
     },
 }
 
-/// The one name of the file, through whatever links it was given. The lock stands beside that name, so
-/// that a file has one lock.
+/// The canonical path of the file, with links resolved. The lock is beside that path, so that a
+/// file has one lock.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
     let unavailable = |reason: String| OpenError::Unavailable { path: path.to_owned(), reason };
     if path.symlink_metadata().is_ok() {
@@ -110,11 +104,11 @@ pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
     Ok(directory.map_err(|error| unavailable(format!("its directory: {error}")))?.join(name))
 }
 
-/// Holds the lock on the store as long as it lives.
+/// Holds the lock on the store until dropped.
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
-/// Takes the lock. It is a file of its own: closing any handle of the database itself would drop the
-/// locks that SQLite holds on it.
+/// Takes the lock. It is a separate file: closing any handle of the database file itself would
+/// release the locks that SQLite holds on it.
 pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
     let unavailable = |error: io::Error| unavailable(path, "its lock file", &error);
     let mut options = File::options();
@@ -128,20 +122,20 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
     }
 }
 
-/// Room for the index of the log, kept as long as this lives.
+/// Reserves the room for the index of the log until dropped.
 pub(crate) struct IndexRoom(
     #[expect(dead_code, reason = "closing the file would drop SQLite's locks on it")] Option<File>,
 );
 
-/// Gives the index of the log, which SQLite keeps in the `-shm` file, the room that it needs when the log
-/// is at its longest: twice what is copied at once, and as much again for the last group. SQLite would
-/// make the file longer when a commit is in the log already; on a full disk nothing could tell then
-/// whether that commit counts, and the store would have to stop.
+/// Reserves room for the index of the log, which SQLite keeps in the `-shm` file, for the longest
+/// log: twice the checkpoint size, and as much again for the last group. SQLite would grow the file
+/// only after a commit is in the log; on a full disk it would then be unknown whether that commit
+/// took effect, and the store would have to stop.
 pub(crate) fn reserve_index(
     options: &Options,
     connection: &Connection,
 ) -> Result<IndexRoom, OpenError> {
-    // How SQLite maps the index: regions of 32 KiB, each with an entry for 4,096 pages.
+    // SQLite maps the index in regions of 32 KiB, each with an entry for 4,096 pages.
     const REGION_BYTES: u64 = 32 << 10;
     const REGION_PAGES: u64 = 4096;
 
@@ -157,7 +151,7 @@ pub(crate) fn reserve_index(
     let lengthen = || {
         let mut file = File::options().write(true).open(beside(path, "-shm"))?;
         let present = file.seek(SeekFrom::End(0))?;
-        // What is written has its place on the disk; a longer file alone would have none.
+        // Written bytes have their place on the disk; merely extending the file would reserve none.
         io::copy(&mut io::repeat(0).take(bytes.saturating_sub(present)), &mut file)?;
         Ok(file)
     };
@@ -165,7 +159,7 @@ pub(crate) fn reserve_index(
     Ok(IndexRoom(Some(file)))
 }
 
-/// The connection that writes, on a file whose schema is up to date.
+/// Opens the connection that writes, and migrates the schema.
 pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let failed = |error| failed(&options.path, error);
     let marked = match options.file_layer {
@@ -187,7 +181,8 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Marks the store, whose writer has opened it. A file layer of a test knows nothing of other files.
+/// Creates the mark of a store that its writer has opened. There is none with a test's file layer,
+/// which knows no other files.
 pub(crate) fn mark(options: &Options, connection: &Connection) -> Result<Option<Mark>, OpenError> {
     if options.file_layer.is_some() {
         return Ok(None);
@@ -199,8 +194,8 @@ pub(crate) fn mark(options: &Options, connection: &Connection) -> Result<Option<
     Ok(Some(mark))
 }
 
-/// Looks at the files before anything is opened: SQLite would make those that are missing, and would
-/// delete a log without its file. Makes the file of a new store; gives what the mark says.
+/// Checks the files before anything is opened: SQLite would create missing ones, and would delete a
+/// log without its file. Creates the file of a new store; returns the number in the mark.
 fn look(path: &Path) -> Result<Option<u64>, OpenError> {
     let unavailable = |error| unavailable(path, "its files", &error);
     let length = |path: &Path| match path.metadata() {
@@ -228,7 +223,7 @@ fn look(path: &Path) -> Result<Option<u64>, OpenError> {
     Ok(marked)
 }
 
-/// The store has all rows that its mark speaks of. Only reads.
+/// Checks that the store has all rows that its mark promises. Only reads.
 fn check_rows(
     connection: &Connection,
     path: &Path,
@@ -256,7 +251,7 @@ fn unavailable(path: &Path, what: &str, error: &io::Error) -> OpenError {
     refused(path, Fault::of_file(what, error))
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads.
 pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     let open = || {
         let connection = connect(options)?;
@@ -267,7 +262,7 @@ pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     open().map_err(|error| failed(&options.path, error))
 }
 
-/// What an error of SQLite says about the file.
+/// The error of opening that an error of SQLite means.
 pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     refused(path, error.into())
 }
@@ -290,9 +285,9 @@ fn connect(options: &Options) -> rusqlite::Result<Connection> {
         Some(layer) => Connection::open_with_flags_and_vfs(&options.path, flags, layer.as_str())?,
         None => Connection::open_with_flags(&options.path, flags)?,
     };
-    // Checkpoints happen when the writer says so, and never once it has stopped.
+    // Checkpoints happen only when the writer asks for them, and never once it has stopped.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Otherwise a statement is compiled anew whenever a bound limit changes the plan that it might have.
+    // Otherwise a statement is recompiled whenever a bound limit could change its plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -300,7 +295,7 @@ fn connect(options: &Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// SQLite turns the bound into a number of pages at once, so the size of a page must be known by now.
+/// SQLite converts the bound to a number of pages at once, so the page size must be set by now.
 fn bound_cache(connection: &Connection, bytes: u32) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -i64::from(bytes >> 10))
 }
@@ -328,11 +323,11 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     bound_cache(connection, options.writer_cache_bytes)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    // A log that a long read kept from starting over shrinks again.
+    // Lets a log shrink again that a long read kept from restarting.
     connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
 }
 
-/// Takes the file to a write-ahead log, which not every file system allows.
+/// Switches the file to a write-ahead log, which not every file system supports.
 fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let mode = connection
         .query_row("PRAGMA journal_mode = wal", [], |row| row.get::<_, String>(0))
@@ -345,17 +340,17 @@ fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Writes the log again as it is, and syncs it. After a failed sync the log is read back from the cache
-/// of the operating system and looks whole, but the disk need not have it, and a later sync does not
-/// write what the cache takes for written. If it were copied into the file like that, a power cut on the
-/// way would leave half of it there, and no log to finish it from.
+/// Writes the log again unchanged, and syncs it. After a failed sync the log is read back from the
+/// operating system's cache and looks intact, but the disk may lack it, and a later sync does not
+/// write pages that the cache considers clean. If that log were copied into the file, a power cut
+/// during the copy would leave half of it there, and no log to finish it from.
 fn rewrite_log(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    // Keeps others from beginning the log anew meanwhile.
+    // Keeps other connections from restarting the log meanwhile.
     let _alone = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| failed(path, error))?;
     match rewrite(&beside(path, "-wal")) {
-        // SQLite makes it with the first page that it writes there.
+        // SQLite creates the log when it writes the first page.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         rewritten => rewritten.map_err(|error| unavailable(path, "its log", &error)),
     }
@@ -375,8 +370,8 @@ fn rewrite(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies what the log holds into the file, syncs that, and cuts the log, so that nothing is written
-/// behind what a failed sync may have left.
+/// Copies the log into the file, syncs it, and truncates the log, so that nothing is appended to
+/// what a failed sync may have left.
 fn empty_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let busy = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
@@ -399,7 +394,7 @@ fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A new file survives a crash only once its name in the directory does.
+/// A new file survives a crash only once its directory entry is synced.
 fn sync_directory(path: &Path) -> Result<(), OpenError> {
     if !cfg!(unix) {
         return Ok(());
@@ -428,7 +423,7 @@ mod tests {
         assert!(rewrite(&directory.path().join("missing")).is_err());
     }
 
-    /// What a statement sorts or gathers must not fail because a second disk is full.
+    /// Sorting and grouping must not fail because a second disk is full.
     #[test]
     fn connections_keep_temporary_data_in_memory() {
         let directory = tempfile::tempdir().unwrap();
@@ -440,7 +435,7 @@ mod tests {
         }
     }
 
-    /// A read runs each time with the statement that was compiled the first time.
+    /// A read reuses the statement that was compiled the first time.
     #[test]
     fn a_bound_limit_does_not_compile_a_statement_anew() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,34 +1,36 @@
-//! Where the store's file is and how it is kept. The defaults are what the benchmark measures.
+//! The path of the store's file and its tuning. The defaults are what the benchmark measures.
 
 use std::path::PathBuf;
 
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The file. Beside it stand `-wal` and `-shm` (which belong to SQLite), `.lock` and `.mark`.
+    /// Path of the file. Beside it are `-wal` and `-shm` (which belong to SQLite), `.lock` and
+    /// `.mark`.
     pub path: PathBuf,
-    /// Bytes of a page, a power of two up to 65,536; counts only when the file is made. Default 16,384:
-    /// a transition writes a few rows at the edges of a few tables, and larger pages mean fewer of
-    /// them in each commit.
+    /// Bytes of a page, a power of two up to 65,536; only used when the file is created. Default
+    /// 16,384: a transition writes a few rows at the edges of a few tables, and larger pages mean
+    /// fewer of them in each commit.
     pub page_bytes: u32,
-    /// Memory for pages of the writer. Default 24 MiB: new rows stand at the edges of their tables, so
-    /// few pages change often; the others are in the memory of the operating system.
+    /// Bytes of the writer's page cache. Default 24 MiB: new rows are at the edges of their tables,
+    /// so few pages change often; the others are in the operating system's cache.
     pub writer_cache_bytes: u32,
-    /// Memory for pages of each reader. Default 2 MiB.
+    /// Bytes of each reader's page cache. Default 2 MiB.
     pub reader_cache_bytes: u32,
-    /// Size of the write-ahead log at which its pages are copied into the file. Default 256 MiB: a page
-    /// that changes often is copied once for all its changes. More would make opening after a crash
-    /// slow, since the log is read then. At twice this size commits wait for reads to end, so that the
-    /// log can start over; it grows further only by one group, or if a read takes longer than 5 s.
+    /// Size of the write-ahead log at which its pages are copied into the file. Default 256 MiB: a
+    /// page that changes often is copied once for all its changes. A larger log would slow down
+    /// opening after a crash, which reads it. At twice this size commits wait for reads to end, so
+    /// that the log can restart; it grows further only by one group, or if a read takes longer than
+    /// 5 s.
     pub checkpoint_bytes: u32,
-    /// Connections that read at one time, each with a thread. Default 4. One more reads lists and
+    /// Number of connections that read, each with a thread. Default 4. One more serves lists and
     /// counts.
     pub readers: usize,
-    /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
-    /// last.
+    /// Most batches in one transaction. Default 4,096: bounds how long the first batch waits for
+    /// the last.
     pub group_batches_max: usize,
-    /// Name of a file layer (VFS) that is registered with SQLite, instead of that of the operating
-    /// system. Default none.
+    /// Name of a file layer (VFS) registered with SQLite, instead of the operating system's.
+    /// Default none.
     pub file_layer: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Connections that only read, each on a thread of its own, which take reads from one queue. Reads
-//! that wait together share a transaction, which begins when all of them are queued: each sees all
-//! that was committed before it began, and nothing half.
+//! Connections that only read, each on its own thread, which take reads from one queue. Reads that
+//! are queued together share a transaction, which begins after all of them were queued: each sees
+//! everything committed before it was called, and never a part of a commit.
 
 use std::{
     collections::VecDeque,
@@ -14,23 +14,24 @@ use rusqlite::Connection;
 
 use crate::fault::of_read;
 
-/// A read with the way back. It is told why if there is no snapshot to read.
+/// A read with its reply channel. It gets the error if there is no snapshot to read.
 type Task = Box<dyn FnOnce(Result<&Connection, &rusqlite::Error>) + Send>;
 
-/// How many reads share a transaction at most. More would wait too long behind a slow one.
+/// Most reads that share a transaction. More would wait too long behind a slow one.
 const GROUP_MAX: usize = 16;
 
-/// How many reads may wait for a reader that is already being woken. To wake a thread costs more than a
-/// read, so a few that come together go to one.
+/// How many reads may be queued per reader that is being woken. Waking a thread costs more than a
+/// read, so a few that come together share one.
 const READS_PER_WAKE: usize = 4;
 
-/// The queue of reads. Dropping it finishes those that are queued.
+/// The queue of reads. Dropping it finishes the queued ones.
 pub(crate) struct Readers {
     queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all readers take from. A read wakes one reader, and none if all are at work or one is on its way.
+/// State that all readers share. A new read wakes one reader, and none if all are busy or enough
+/// are waking up.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -41,7 +42,7 @@ struct Queue {
 struct Waiting {
     tasks: VecDeque<Task>,
     idle_readers: usize,
-    /// Idle readers that were told to wake up and have not yet.
+    /// Idle readers that were notified and have not woken up yet.
     woken_readers: usize,
     live_readers: usize,
     ended: bool,
@@ -63,14 +64,14 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Queues a read and answers later.
+    /// Queues a read; the future resolves with its result.
     pub(crate) fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Pending<'static, T> {
         let (reply, answer) = oneshot::channel();
         let task = Box::new(move |snapshot: Result<&Connection, &rusqlite::Error>| {
-            // A caller that has gone away no longer wants to know.
+            // The caller has dropped its future, so the read is skipped.
             if reply.is_canceled() {
                 return;
             }
@@ -78,7 +79,7 @@ impl Readers {
                 Ok(connection) => work(connection).map_err(of_read),
                 Err(error) => Err(ReadError::Unavailable(error.to_string())),
             };
-            // The caller may have gone away meanwhile.
+            // The caller may have dropped its future meanwhile.
             let _ = reply.send(answer);
         });
         self.queue.push(task);
@@ -93,13 +94,14 @@ impl Drop for Readers {
     fn drop(&mut self) {
         self.queue.end();
         for thread in self.threads.drain(..) {
-            // A reader that panicked has told its caller so by dropping the reply.
+            // A reader that panicked has dropped the reply channel, which tells its caller.
             let _ = thread.join();
         }
     }
 }
 
-/// Stands for one reader. With the last one, whatever waits is dropped, which tells those who asked.
+/// Represents one live reader. When the last one is dropped, queued reads are dropped too, which
+/// tells their callers.
 struct Live(Arc<Queue>);
 
 impl Drop for Live {
@@ -116,7 +118,7 @@ impl Drop for Live {
 }
 
 impl Queue {
-    /// Nobody would ever take a read that is queued when all readers have ended: it is dropped.
+    /// Queues a read. Once all readers have ended, no reader would take it, so it is dropped.
     fn push(&self, task: Task) {
         let mut waiting = self.lock();
         if waiting.live_readers == 0 {
@@ -139,7 +141,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits for a read and takes those that wait with it; `false` when the queue has ended.
+    /// Waits for a read and takes those queued with it; `false` when the queue has ended.
     fn take_group(&self, group: &mut Vec<Task>) -> bool {
         let mut waiting = self.lock();
         while waiting.tasks.is_empty() {
@@ -149,7 +151,8 @@ impl Queue {
             waiting.idle_readers += 1;
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             waiting.idle_readers -= 1;
-            // One that wakes up by itself takes the place of another, which finds that out by itself.
+            // A spurious wake-up takes the place of another reader, which finds no read and waits
+            // again.
             waiting.woken_readers = waiting.woken_readers.saturating_sub(1);
         }
         let count = waiting.tasks.len().min(GROUP_MAX);
@@ -157,7 +160,7 @@ impl Queue {
         true
     }
 
-    /// Nothing that could panic is done under the lock.
+    /// A poisoned lock is fine: nothing that could panic runs under it.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,7 +175,7 @@ fn serve(connection: &Connection, queue: &Queue) {
         }
         if begun.is_ok() {
             // Nothing was written, so nothing is lost. If neither ends the transaction, the next
-            // BEGIN fails, and reads are told so instead of seeing an old state.
+            // BEGIN fails, and reads get an error instead of stale data.
             let _ = run(connection, "COMMIT").or_else(|_| run(connection, "ROLLBACK"));
         }
     }
@@ -195,7 +198,7 @@ mod tests {
         let (release, released) = channel();
         let (ran, reads) = channel();
         let slow = readers.read(move |_| {
-            // The reader waits until all are queued.
+            // Blocks the reader until all reads are queued.
             let _ = released.recv();
             Ok(())
         });

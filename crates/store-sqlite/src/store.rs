@@ -31,12 +31,12 @@ use crate::{
     writer::{Answer, Job, Work, Writer},
 };
 
-/// A store in one SQLite file. Dropping it finishes what is queued, leaves an empty write-ahead log
-/// and releases the file; that may take a moment.
+/// A store in one SQLite file. Dropping it finishes queued work, leaves an empty write-ahead log
+/// and releases the file, which may take a moment.
 pub struct SqliteStore {
-    // In the order in which they end: the last checkpoint wants no reader, the lock goes last.
+    // Drop order: the last checkpoint needs all readers gone, and the lock goes last.
     readers: Readers,
-    /// Lists and counts, which may be slow, and never stand before what a shard waits for.
+    /// Readers for lists and counts, which may be slow and must not delay the reads of a shard.
     lists: Readers,
     writer: WriterThread,
     counter: Arc<Counter>,
@@ -45,7 +45,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
         let options = &Options { path: open::canonical(&options.path)?, ..options.clone() };
         let unavailable =
@@ -69,13 +69,13 @@ impl SqliteStore {
         })
     }
 
-    /// What was committed since the store was opened, and what failed beside that.
+    /// Counters since the store was opened: commits, and failed chores beside them.
     pub fn counts(&self) -> Counts {
         self.counter.counts()
     }
 }
 
-/// The queue of the writer, which ends with it.
+/// The writer's queue. Dropping it ends the thread.
 struct WriterThread {
     queue: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -89,7 +89,7 @@ impl WriterThread {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Queues at once, so that order is the order of calls and not of polls.
+    /// Queues at once, so that the order is that of calls and not of polls.
     fn write(&self, work: Work) -> impl Future<Output = Answer> + Send + 'static {
         let (reply, answer) = oneshot::channel();
         let job = Job { work, reply };
@@ -98,7 +98,8 @@ impl WriterThread {
             if !queued {
                 return Err(CommitError::Stopped("the writer has ended".to_owned()));
             }
-            // A writer that ends on the way drops the reply, and nobody knows how far it came.
+            // A writer that ends early drops the reply channel, and it is unknown whether the batch
+            // was committed.
             let ended = |_| CommitError::Unknown("the writer has ended".to_owned());
             answer.await.map_err(ended)?
         }
@@ -109,7 +110,7 @@ impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has told its callers so by dropping their replies.
+            // A writer that panicked has dropped the reply channels, which tells its callers.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! What a store does beside its commits, and which may fail without harm to them: the mark, and copying
-//! the log into the file. Failures are counted, and logged at most once in ten seconds for each chore.
+//! Chores beside the commits, which may fail without harm to them: updating the mark, and copying
+//! the log into the file. Failures are counted, and logged at most once in ten seconds per chore.
 
 use std::{
     fmt::Display,
@@ -12,20 +12,18 @@ use abide_store::counts::Counter;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Something that a store does beside its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
-    /// The mark says how many rows the log has.
+    /// Recording the number of rows in the mark.
     Mark,
-    /// The pages of the log are copied into the file, so that the log can start over.
+    /// Copying the pages of the log into the file, so that the log can restart.
     Copy,
 }
 
-/// Counts and logs the chores that failed.
 pub(crate) struct Upkeep {
     path: PathBuf,
     counter: Arc<Counter>,
-    /// When a line was last logged, by chore.
+    /// When each chore's failure was last logged.
     logged: [Option<Instant>; 2],
 }
 
@@ -34,7 +32,7 @@ impl Upkeep {
         Self { path, counter: Arc::default(), logged: [None; 2] }
     }
 
-    /// What counts commits counts failed chores too.
+    /// The counter of commits, which also counts failed chores.
     pub(crate) const fn counter(&self) -> &Arc<Counter> {
         &self.counter
     }

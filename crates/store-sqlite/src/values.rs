@@ -1,5 +1,5 @@
-//! How times, ids and numbers stand in columns, both ways. A value that cannot be read back is an
-//! error, never a default.
+//! Encodes times, ids and numbers in columns, and decodes them. A value that cannot be decoded is
+//! an error, never a default.
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -10,7 +10,7 @@ use rusqlite::{Error, Result, Row, types::Type};
 
 const SIGN: u64 = 1 << 63;
 
-/// Twelve bytes that sort like the times they stand for.
+/// Twelve bytes that sort like the times that they encode.
 pub(crate) fn time(at: Timestamp) -> [u8; 12] {
     let mut bytes = [0; 12];
     let seconds = at.seconds().cast_unsigned() ^ SIGN;
@@ -25,22 +25,22 @@ fn time_of(bytes: &[u8]) -> Option<Timestamp> {
     Timestamp::new(seconds, u32::from_be_bytes(nanos.try_into().ok()?))
 }
 
-/// A number to be stored. Those of 2^63 and above have no column.
+/// A number to be stored. Numbers of 2^63 and above do not fit a column.
 pub(crate) fn number(value: u64) -> Result<i64> {
     i64::try_from(value).map_err(|error| Error::ToSqlConversionFailure(error.into()))
 }
 
-/// A number to compare with: above all stored ones, the largest will do.
+/// A number to compare with: if it is above all stored ones, the largest will do.
 pub(crate) fn bound(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// How many rows to read at most.
+/// A row limit for SQL.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// The typed columns of a row.
+/// Reads typed columns of a row.
 pub(crate) trait Columns {
     fn time(&self, column: usize) -> Result<Timestamp>;
     fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>>;
@@ -50,7 +50,7 @@ pub(crate) trait Columns {
     fn bytes(&self, column: usize) -> Result<Bytes>;
     fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T>;
     fn text_or_null<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<Option<T>>;
-    /// A number that stands for one of a few things.
+    /// Reads a number that encodes one of a few cases.
     fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T>;
 }
 

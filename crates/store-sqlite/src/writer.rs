@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes all batches that wait, of whatever shard, carries them out in
-//! one transaction, and answers when that is on the disk. It never answers before.
+//! The one thread that writes. It takes all queued batches, of any shard, executes them in one
+//! transaction, and replies once that is on the disk, never before.
 
 use std::sync::{
     Arc,
@@ -26,10 +26,10 @@ mod epochs;
 
 use checkpoint::Checkpoint;
 
-/// What a caller is told. A batch that was committed answers `true`.
+/// The reply to a caller. `Ok(true)` for a committed batch.
 pub(crate) type Answer = Result<bool, CommitError>;
 
-/// Something to write, and who waits for it.
+/// Something to write, and its reply channel.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) reply: oneshot::Sender<Answer>,
@@ -40,8 +40,8 @@ pub(crate) enum Work {
     Registry(RegistryRow),
 }
 
-/// Whether each batch of a transaction can be undone by itself. That costs two statements per batch,
-/// so it is done only when one of the group was refused.
+/// Whether each batch of a transaction can be undone by itself. That costs two statements per
+/// batch, so it is used only after a batch of the group was refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Undo {
     Group,
@@ -58,10 +58,10 @@ pub(crate) struct Writer {
     log_row: u64,
     /// The last row of the log, as the last commit left it.
     committed_log_row: u64,
-    /// What is told of it beside the file.
+    /// The mark beside the file. `None` with a test's file layer.
     mark: Option<Mark>,
-    /// Why nothing is written any more: after a failed write or sync nobody knows what the disk holds,
-    /// and the next sync would not tell.
+    /// Why the writer has stopped: after a failed write or sync the content of the disk is unknown,
+    /// and the next sync would not reveal it.
     stopped: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Writer {
             seen.store(pages.unsigned_abs(), Relaxed);
             Ok(())
         }))?;
-        // That of the file, which may have been made with other options.
+        // The page size of the file, which may have been created with other options.
         let page_bytes = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
         let log_row = mark.as_ref().map_or(0, Mark::rows);
         Ok(Self {
@@ -93,12 +93,12 @@ impl Writer {
         })
     }
 
-    /// Counts what is committed, and what fails beside that.
+    /// Counts commits, and failed chores beside them.
     pub(crate) fn counter(&self) -> Arc<Counter> {
         Arc::clone(self.upkeep.counter())
     }
 
-    /// Works until the last sender is gone and the queue is empty.
+    /// Runs until the last sender is dropped and the queue is empty.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
             let more = jobs.try_iter().take(self.group_batches_max - 1);
@@ -120,8 +120,8 @@ impl Writer {
         }
     }
 
-    /// A copy that was not made leaves the log as it was; one that failed half-way may not be told apart
-    /// from a whole one later.
+    /// A copy that did not start leaves the log as it was. A copy that failed half-way may later be
+    /// indistinguishable from a complete one, so the writer stops.
     fn stop_unless_sound(&mut self, copied: Result<(), Fault>) {
         match copied {
             Ok(()) => {}
@@ -135,13 +135,13 @@ impl Writer {
             group.into_iter().map(|job| (job.work, job.reply)).unzip();
         let answers = self.answers(&work);
         for (reply, answer) in replies.into_iter().zip(answers) {
-            // A caller that has gone away no longer wants to know.
+            // The caller may have dropped its future.
             let _ = reply.send(answer);
         }
     }
 
-    /// Commits the group together. On a full disk it makes room and tries again, then each batch by
-    /// itself: a small one may fit where the group does not.
+    /// Commits the group together. On a full disk it makes room and retries, then commits each
+    /// batch by itself: a small one may fit where the group does not.
     fn answers(&mut self, group: &[Work]) -> Vec<Answer> {
         let mut outcome = self.attempt(group);
         if matches!(outcome, Err(Fault::Full(_))) {
@@ -160,7 +160,7 @@ impl Writer {
         self.told(group.len(), outcome)
     }
 
-    /// What the callers of a group are told, and whether the writer goes on.
+    /// The replies to a group. Stops the writer if the state of the disk is unknown.
     fn told(&mut self, batches: usize, outcome: Result<Vec<Answer>, Fault>) -> Vec<Answer> {
         let error = match outcome {
             Ok(answers) => return answers,
@@ -179,7 +179,8 @@ impl Writer {
         vec![Err(error); batches]
     }
 
-    /// One transaction, or two if a batch is refused in the first. If it fails, nothing of it is left.
+    /// Uses one transaction, or a second one if a batch is refused in the first. If it fails,
+    /// nothing of it remains.
     fn attempt(&mut self, group: &[Work]) -> Result<Vec<Answer>, Fault> {
         if let Some(reason) = &self.stopped {
             return Ok(vec![Err(CommitError::Stopped(reason.clone())); group.len()]);
@@ -221,8 +222,8 @@ impl Writer {
         Ok(answers)
     }
 
-    /// Some errors end the transaction by themselves; the others need to be told. A transaction that
-    /// cannot be ended leaves nothing to go on with.
+    /// Some errors end the transaction by themselves; after the others it is rolled back here. If
+    /// that fails, the writer cannot go on.
     fn roll_back(&mut self) -> Result<(), Fault> {
         self.epochs.revert();
         self.log_row = self.committed_log_row;
@@ -233,8 +234,8 @@ impl Writer {
         rolled_back.map_err(|error| Fault::Io(format!("cannot roll back: {error}")))
     }
 
-    /// A batch that is refused is undone by itself. Other errors may have ended the transaction and with
-    /// it the savepoint, and undo the group.
+    /// Undoes a refused batch by itself. Other errors may have ended the transaction, and the
+    /// savepoint with it, so they undo the group.
     fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
         let (epochs, log_row) = (self.epochs.clone(), self.log_row);
         self.execute("SAVEPOINT batch")?;
@@ -280,8 +281,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The mark never says more than there is, or a whole store would be refused when it is opened: it is
-    /// lowered before a commit that removes rows, which fails if that cannot be done, and raised after it.
+    /// The mark must never exceed the rows in the log, or an intact store would be refused when it
+    /// is opened. So it is lowered before a commit that removes rows, which fails if that is
+    /// impossible, and raised after a commit.
     fn lower_mark(&mut self) -> Result<(), Fault> {
         match &mut self.mark {
             Some(mark) if self.log_row < mark.rows() => mark
@@ -291,7 +293,7 @@ impl Writer {
         }
     }
 
-    /// A mark that stays behind notices less, and harms nothing.
+    /// A mark that lags behind detects less, and harms nothing.
     fn raise_mark(&mut self) {
         if let Some(mark) = &mut self.mark
             && let Err(error) = mark.note(self.log_row)

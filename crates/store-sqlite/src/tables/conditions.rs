@@ -1,4 +1,4 @@
-//! A WHERE clause that grows by what a filter asks for.
+//! A WHERE clause, built from a filter.
 
 use rusqlite::types::Value;
 
@@ -21,7 +21,7 @@ impl Conditions {
         self.params.extend(values);
     }
 
-    /// The column has one of these values, unless there are none.
+    /// Requires one of these values in the column, unless there are none.
     pub(crate) fn require_one_of(&mut self, column: &str, values: impl IntoIterator<Item = Value>) {
         let values: Vec<_> = values.into_iter().collect();
         if !values.is_empty() {

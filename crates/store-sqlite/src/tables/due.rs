@@ -1,5 +1,5 @@
-//! The due index. Rows lie in buckets of an hour, within an hour by shard, within a shard in the order
-//! of the key, so that a page is read bucket by bucket and is in order as it comes.
+//! The due index. Rows are in buckets of an hour, within an hour by shard, and within a shard in
+//! the order of the key, so that a page is read bucket by bucket and needs no sorting.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ pub(crate) fn page(
     Ok(found)
 }
 
-/// Something happens to the run at this time.
+/// Whether the run has an entry at this time.
 pub(crate) fn contains(
     connection: &Connection,
     shard: ShardId,
@@ -71,8 +71,8 @@ pub(crate) fn contains(
     Ok(row(connection, SQL, params, |_| Ok(()))?.is_some())
 }
 
-/// Leaves of these runs those that have no entry in the shard. Goes through the shard's part of each
-/// hour, until none is left.
+/// Removes from these runs those that have an entry in the shard. Scans the shard's part of each
+/// hour, until no run is left.
 pub(crate) fn remove_due(
     connection: &Connection,
     shard: ShardId,
@@ -93,7 +93,7 @@ pub(crate) fn remove_due(
     Ok(())
 }
 
-/// The first bucket of this range that holds a row of any shard.
+/// The first bucket in this range with a row of any shard.
 fn first_bucket(connection: &Connection, from: i64, to: i64) -> Result<Option<i64>> {
     const SQL: &str = "SELECT hour FROM due WHERE hour BETWEEN ? AND ? ORDER BY hour LIMIT 1";
     row(connection, SQL, [from, to], |row| row.get(0))
@@ -109,7 +109,7 @@ fn of_bucket(
     const SQL: &str = "SELECT due, run, timer, workflow, namespace FROM due \
         WHERE hour = ? AND shard = ? AND (due, run, timer) > (?, ?, ?) AND due <= ? \
         ORDER BY due, run, timer LIMIT ?";
-    // Empty bytes are less than every due time and every run.
+    // Empty bytes sort before every due time and every run.
     let (due, run, timer) = match after {
         Some(key) => (time(key.due).to_vec(), key.run.as_bytes().to_vec(), &key.timer[..]),
         None => (Vec::new(), Vec::new(), &[][..]),

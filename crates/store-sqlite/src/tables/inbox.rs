@@ -1,4 +1,4 @@
-//! Answers that effects got, kept until the source has them.
+//! Results of effects, kept until the source has recorded them.
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -44,7 +44,7 @@ pub(crate) fn read(
 ) -> Result<Option<InboxRow>> {
     const SQL: &str =
         "SELECT number, at, outcome FROM inbox WHERE source = ? AND shard = ? AND number = ?";
-    // No row has a number that is too large for a column.
+    // No row can have a number that is too large for a column.
     let Ok(column) = i64::try_from(number) else { return Ok(None) };
     row(connection, SQL, params![source.as_bytes(), shard.number(), column], |row| {
         Ok(InboxRow { source, number: row.number(0)?, at: row.time(1)?, outcome: row.bytes(2)? })

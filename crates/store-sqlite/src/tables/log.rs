@@ -1,4 +1,4 @@
-//! The runs' logs: rows are added and read, and go only together with their run.
+//! The logs of runs: rows are appended and read, and deleted only together with their run.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{
@@ -13,7 +13,7 @@ use crate::{
     values::{Columns, bound, limit, number},
 };
 
-/// Adds a row; one that is there already is the batch's fault.
+/// Appends a row. A row that already exists is the batch's fault.
 pub(crate) fn append(connection: &Connection, shard: ShardId, row: &LogRow) -> Result<(), Fault> {
     insert(connection, shard, row).map_err(|error| {
         if fault::of_existing_row(&error) {
@@ -39,8 +39,8 @@ pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Res
     execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
 }
 
-/// The number of the last row, which grows with each one that is added; zero without any. `rowid` is the
-/// column `number`, also in a file whose schema does not name it yet.
+/// The number of the last row, which grows with each one that is added; zero without any. `rowid`
+/// is the column `number`, also in a file whose schema does not name it yet.
 pub(crate) fn last(connection: &Connection) -> Result<u64> {
     let mut statement = connection.prepare_cached("SELECT ifnull(max(rowid), 0) FROM log")?;
     statement.query_row([], |row| row.number(0))

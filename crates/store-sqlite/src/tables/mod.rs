@@ -1,5 +1,5 @@
-//! One file per table, each with its SQL: puts and deletes for the writer, pages for readers. Nothing
-//! here begins or ends a transaction.
+//! One file per table, each with its SQL: puts and deletes for the writer, pages for readers.
+//! Nothing here begins or ends a transaction.
 
 use abide_core::ids::ShardId;
 use abide_store::Write;
@@ -19,7 +19,7 @@ pub(crate) mod snapshots;
 pub(crate) mod tasks;
 pub(crate) mod waits;
 
-/// Carries out one write. The epoch of the batch is checked already.
+/// Executes one write. The caller has already checked the epoch of the batch.
 pub(crate) fn write(connection: &Connection, shard: ShardId, write: &Write) -> Result<(), Fault> {
     match write {
         Write::AppendLog(row) => return log::append(connection, shard, row),
@@ -44,12 +44,12 @@ pub(crate) fn write(connection: &Connection, shard: ShardId, write: &Write) -> R
     .map_err(Fault::from)
 }
 
-/// Runs a statement that is prepared once per connection, and answers how many rows it changed.
+/// Runs a statement that is prepared once per connection, and returns how many rows it changed.
 fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<usize> {
     connection.prepare_cached(sql)?.execute(params)
 }
 
-/// All rows that a statement answers.
+/// All rows of a query.
 fn rows<T>(
     connection: &Connection,
     sql: &str,
@@ -59,7 +59,7 @@ fn rows<T>(
     connection.prepare_cached(sql)?.query_and_then(params, decode)?.collect()
 }
 
-/// The first row that a statement answers.
+/// The first row of a query.
 fn row<T>(
     connection: &Connection,
     sql: &str,

@@ -1,4 +1,4 @@
-//! Effects on other workflows, until their result is recorded.
+//! Effects on other workflows, kept until their result is recorded.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::OutboxRow;
@@ -42,7 +42,7 @@ pub(crate) fn page(
 ) -> Result<Vec<OutboxRow>> {
     const SQL: &str = "SELECT run, number, namespace, workflow, effect FROM outbox \
         WHERE shard = ? AND (run, number) > (?, ?) ORDER BY run, number LIMIT ?";
-    // Empty bytes are less than every run.
+    // Empty bytes sort before every run.
     let (run, number) =
         after.map_or((Vec::new(), 0), |(run, number)| (run.as_bytes().to_vec(), bound(number)));
     rows(connection, SQL, params![shard.number(), run, number, limit(page)], |row| {

@@ -1,4 +1,4 @@
-//! Rows that belong to no slot, compared by version on write.
+//! Rows that belong to no slot, written by compare-and-set on their version.
 
 use abide_store::rows::RegistryRow;
 use rusqlite::{Connection, Result, params};
@@ -8,7 +8,7 @@ use crate::{
     values::{Columns, number},
 };
 
-/// Writes the row if the stored version is one less, and says whether it did.
+/// Writes the row if the stored version is one less, and returns whether it did.
 pub(crate) fn put(connection: &Connection, row: &RegistryRow) -> Result<bool> {
     const SQL: &str = "INSERT OR REPLACE INTO registry (name, version, value) VALUES (?, ?, ?)";
     let fits = version(connection, &row.name)?.checked_add(1) == Some(row.version);

@@ -1,4 +1,4 @@
-//! One row per run: for lists, as the current pointer of its workflow, as the start key.
+//! One row per run: for lists, as the current run of its workflow, and as the start key.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::{
 const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, start_key, \
     started_at, closed_at, details";
 
-/// Replaces the run's row. In the life of a run only what no index holds changes, and then the indexes
-/// are left alone; otherwise the whole row is written anew.
+/// Replaces the run's row. During the life of a run only columns without an index change, and then
+/// the indexes are left alone; otherwise the whole row is rewritten.
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &RunRow) -> Result<()> {
     const UPSERT: &str = "INSERT INTO runs (run, shard, namespace, workflow, ordinal, \
         workflow_type, status, start_key, started_at, closed_at, details) \
@@ -80,8 +80,8 @@ pub(crate) fn of_workflow(
     rows(connection, &sql, params, decode)
 }
 
-/// Runs of all shards, newest first. A workflow is found by its index; all else is filtered on the
-/// way through the index on the start.
+/// Runs of all shards, newest first. Runs of one workflow are found by its index; all other
+/// conditions filter a scan of the index on the start time.
 pub(crate) fn list(
     connection: &Connection,
     filter: &RunFilter,
@@ -98,7 +98,7 @@ pub(crate) fn list(
     rows(connection, &sql, params_from_iter(conditions.params), decode)
 }
 
-/// How many runs pass the filter.
+/// Number of runs that match the filter.
 pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> {
     let conditions = conditions(filter);
     let sql =
@@ -107,7 +107,7 @@ pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> 
     statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
 }
 
-/// Counts so many of them by status and type, the newest first.
+/// Counts at most so many of them by status and type, the newest first.
 pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
     let mut conditions = conditions(filter);
     conditions.params.push(limit(most.saturating_add(1)).into());
@@ -158,9 +158,9 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
-/// Looks at some open runs for those that nothing in the store would resume. A wait leads to its entry
-/// in the due index. The entries of a run without waits are not kept by run: all such runs together are
-/// looked up in the shard's part of the index.
+/// Checks a page of open runs for those that nothing in the store would resume. A wait leads to its
+/// entry in the due index. Entries of runs without waits cannot be found by run, so all such runs
+/// are looked up together in the shard's part of the index.
 pub(crate) fn stranded(
     connection: &Connection,
     shard: ShardId,
@@ -193,7 +193,7 @@ pub(crate) fn stranded(
     Ok(Swept { stranded: rows.flat_map(Result::transpose).collect::<Result<_>>()?, next })
 }
 
-/// The next open runs, and of each whether it has no row in tasks and outbox.
+/// The next open runs, each with whether it has no row in tasks and outbox.
 fn open_after(
     connection: &Connection,
     shard: ShardId,

@@ -1,4 +1,4 @@
-//! Who owns each shard. The writer keeps the epochs in memory as well, since nobody else writes.
+//! The owner of each shard. The writer also keeps the epochs in memory, since it alone writes them.
 
 use abide_core::ids::ShardId;
 use abide_store::rows::ShardRow;
@@ -14,7 +14,7 @@ pub(crate) fn put(connection: &Connection, shard: ShardId, epoch: u64, owner: &s
     execute(connection, SQL, params![shard.number(), number(epoch)?, owner]).map(drop)
 }
 
-/// The shard's row; one that was never claimed has epoch zero and no owner.
+/// The shard's row. A shard that was never claimed has epoch zero and no owner.
 pub(crate) fn read(connection: &Connection, shard: ShardId) -> Result<ShardRow> {
     const SQL: &str = "SELECT epoch, owner FROM shards WHERE shard = ?";
     let stored = row(connection, SQL, [shard.number()], |row| {

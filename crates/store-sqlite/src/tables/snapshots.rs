@@ -1,4 +1,4 @@
-//! Folded logs, one per run. A rowid table, because states are long and keys are not.
+//! Folded logs, one per run. A rowid table, because states are long and keys are short.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::SnapshotRow;

@@ -1,4 +1,4 @@
-//! Work for workers, in the order in which a shard offers it.
+//! Tasks for workers, in the order in which a shard offers them.
 
 use abide_core::ids::ShardId;
 use abide_store::rows::{TaskKey, TaskPhase, TaskRow, WorkKind};

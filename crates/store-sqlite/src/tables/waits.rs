@@ -1,4 +1,4 @@
-//! One row per wait, and the list of them over all shards, in the order of their end.
+//! One row per wait, and their list over all shards in the order of their end.
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
@@ -16,7 +16,7 @@ use crate::{
     values::{Columns, limit, time},
 };
 
-/// The day of waits without an end, after all others.
+/// The day of waits without an end, later than all others.
 const ENDLESS: i64 = 1 << 31;
 
 /// The day on which a wait ends.
@@ -56,7 +56,7 @@ pub(crate) fn delete(
     execute(connection, SQL, params![run.as_bytes(), shard.number(), wait]).map(drop)
 }
 
-/// When the waits of a run end.
+/// The end times of a run's waits.
 pub(crate) fn ends_of(
     connection: &Connection,
     shard: ShardId,
@@ -66,9 +66,9 @@ pub(crate) fn ends_of(
     rows(connection, SQL, params![run.as_bytes(), shard.number()], |row| row.time(0))
 }
 
-/// Waits of all shards by their end. Those of one run or workflow, and signals and conditions of one
-/// name, are found by their keys; all else is filtered on the way through the days. Approvals wait for
-/// people, so they are few among many: they are found by their kind, and sorted.
+/// Waits of all shards by their end. Those of one run or workflow, and signals and conditions of
+/// one name, are found by their keys; all other conditions filter a scan of the days. Approvals
+/// wait for people, so they are few among many: they are found by their kind, and sorted.
 pub(crate) fn list(
     connection: &Connection,
     filter: &WaitFilter,
@@ -106,7 +106,7 @@ fn by_day(
     Ok(found)
 }
 
-/// Counts so many of them, day by day.
+/// Counts at most so many of them, day by day.
 pub(crate) fn tally(connection: &Connection, tally: &WaitTally, most: usize) -> Result<Tallied> {
     let (mut groups, mut next) = (Vec::new(), day(tally.from));
     let last = day(tally.end());
@@ -145,7 +145,7 @@ fn tallied(tally: &WaitTally) -> Conditions {
     conditions
 }
 
-/// The first day of this range on which a wait ends.
+/// The first day in this range on which a wait ends.
 fn first_day(connection: &Connection, from: i64, to: i64) -> Result<Option<i64>> {
     const SQL: &str = "SELECT day FROM waits INDEXED BY waits_by_day \
         WHERE day BETWEEN ? AND ? ORDER BY day LIMIT 1";
@@ -178,7 +178,7 @@ fn select(
             "NOT INDEXED"
         }
         Access::Name => {
-            // In the words of the index, since that is how SQLite knows that it may be used.
+            // In the words of the index definition, so that SQLite knows that it may use the index.
             conditions.require("kind IN (2, 3, 6)", []);
             "INDEXED BY waits_by_name"
         }
@@ -198,8 +198,8 @@ fn select(
     rows(connection, &sql, params_from_iter(conditions.params), decode)
 }
 
-/// Lets the page begin after the last one, and answers the order of its rows. Waits without an end are
-/// in the order of their index, so that their pages are found and not sorted.
+/// Starts the page after the last one, and returns the order of its rows. Waits without an end are
+/// in the order of their index, so that their pages need no sorting.
 fn order(filter: &WaitFilter, access: Access<'_>, conditions: &mut Conditions) -> &'static str {
     let endless = matches!(access, Access::Day(ENDLESS));
     if let Some(after) = filter.after.as_ref().filter(|after| !endless || after.until.never()) {

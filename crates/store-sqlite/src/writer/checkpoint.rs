@@ -1,5 +1,5 @@
-//! When pages go from the write-ahead log into the file. SQLite would do it by itself, but would not
-//! say when a sync failed on the way; here that is an error like any other.
+//! When pages are copied from the write-ahead log into the file. SQLite would do it by itself, but
+//! would not report a sync that failed meanwhile; here that is an error like any other.
 
 use std::sync::{
     Arc,
@@ -13,8 +13,8 @@ use crate::fault::Fault;
 pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
     log_pages: Arc<AtomicU32>,
-    /// Pages in the log when they were last copied. More is copied only after as many again, also when
-    /// a reader kept the log from starting over.
+    /// Pages in the log when they were last copied. The next copy comes only after as many again,
+    /// also when a reader kept the log from restarting.
     copied_pages: u32,
     pages_between: u32,
 }
@@ -25,9 +25,10 @@ impl Checkpoint {
         Self { log_pages, copied_pages: 0, pages_between }
     }
 
-    /// Copies pages if enough have gathered. Below twice that, it lets reads go on and copies what none of
-    /// them needs in the log; above, it waits for them, since with a read always under way the log would
-    /// never start over. What is not copied, the log keeps.
+    /// Copies pages if enough have accumulated. Below twice that number, it does not wait for
+    /// reads, and copies the pages that none of them needs; above, it waits for them, because with
+    /// a read always in flight the log would never restart. Pages that are not copied stay in the
+    /// log.
     pub(super) fn when_due(&mut self, connection: &Connection) -> Result<(), Fault> {
         let pages = self.log_pages.load(Relaxed);
         if pages < self.copied_pages {
@@ -41,14 +42,15 @@ impl Checkpoint {
         } else {
             copy(connection, "PRAGMA wal_checkpoint(RESTART)")
         };
-        // Trying again for want of room costs nothing; for a long read it would cost each commit a wait.
+        // Retrying after a full disk costs nothing; after a long read it would cost each commit a
+        // wait.
         if !matches!(copied, Err(Fault::Full(_))) {
             self.copied_pages = pages;
         }
         copied
     }
 
-    /// Gives the room of the log back to the disk, if the file has room for its pages.
+    /// Returns the space of the log to the disk, if the file has room for its pages.
     pub(super) fn make_room(&self, connection: &Connection) -> Result<(), Fault> {
         copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
     }
@@ -59,8 +61,8 @@ impl Checkpoint {
     }
 }
 
-/// Copies what it can. If a read that needs the log lasts longer than the busy timeout, the log cannot
-/// start over, and the next copy gets further.
+/// Copies what it can. If a read that needs the log outlasts the busy timeout, the log cannot
+/// restart, and the next copy gets further.
 fn copy(connection: &Connection, sql: &str) -> Result<(), Fault> {
     let busy = connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, bool>(0))?;
     if busy {

@@ -1,12 +1,12 @@
-//! The epochs of all shards, in memory. The writer is the only one that changes them, so checking a
-//! batch costs no read.
+//! The epochs of all shards, in memory. Only the writer changes them, so checking a batch needs no
+//! read.
 
 use abide_core::ids::ShardId;
 use abide_store::{Batch, CommitError};
 
 type Table = [u64; ShardId::COUNT as usize];
 
-/// The epochs that are on the disk, and those as the open transaction leaves them.
+/// The epochs on the disk, and those that the open transaction leaves.
 #[derive(Clone)]
 pub(super) struct Epochs {
     settled: Table,
@@ -22,7 +22,7 @@ impl Epochs {
         Self { settled, current: settled }
     }
 
-    /// Whether the batch is of the shard's epoch.
+    /// Whether the batch has the shard's current epoch.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), CommitError> {
         let stored = self.current[usize::from(batch.shard.number())];
         if stored == batch.epoch {
@@ -31,7 +31,7 @@ impl Epochs {
         Err(CommitError::Stale { shard: batch.shard, stored, batch: batch.epoch })
     }
 
-    /// Takes the shard to a higher epoch.
+    /// Raises the epoch of the shard.
     pub(super) fn raise(&mut self, shard: ShardId, epoch: u64) -> Result<(), CommitError> {
         let stored = &mut self.current[usize::from(shard.number())];
         if epoch <= *stored {
@@ -46,7 +46,7 @@ impl Epochs {
         self.settled = self.current;
     }
 
-    /// The transaction is undone.
+    /// The transaction was rolled back.
     pub(super) fn revert(&mut self) {
         self.current = self.settled;
     }

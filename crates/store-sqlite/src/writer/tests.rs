@@ -1,5 +1,5 @@
-//! Groups of batches on disks that are full or fail, committed without the thread, so that what is in
-//! one group is not left to chance.
+//! Groups of batches on disks that are full or fail. They are committed without the thread, so that
+//! the tests control the content of each group.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel},
@@ -15,7 +15,8 @@ use bytes::Bytes;
 use super::*;
 use crate::open;
 
-/// A writer on a disk of its own. Its cache is so small that a large batch is written before its commit.
+/// A writer on its own disk. Its cache is so small that a large batch spills to disk before its
+/// commit.
 struct Bench {
     disk: Disk,
     options: Options,
@@ -59,9 +60,9 @@ fn write(write: Write) -> Work {
     Work::Batch(Batch { shard: ShardId::new(1).unwrap(), epoch: 0, writes: vec![write] })
 }
 
-/// Commits a group and compares its answers. A batch is `r` if it repeats a row and is refused, `L` if it
-/// is too large for the cache, `s` if it is small. The answers are `+` for
-/// committed, `r` for refused, `u` for unavailable, `?` for unknown and `x` for stopped.
+/// Commits a group and compares its answers. A batch is `r` if it repeats a row and is refused, `L`
+/// if it is too large for the cache, `s` if it is small. The answers are `+` for committed, `r` for
+/// refused, `u` for unavailable, `?` for unknown and `x` for stopped.
 fn check(bench: &mut Bench, group: &str, expected: &str) {
     let work = |(run, name)| match name {
         'r' => append(0, 10),
@@ -131,8 +132,8 @@ fn a_write_that_fails_beside_a_refused_batch_stops_the_writer() {
     check(&mut bench, "s", "x");
 }
 
-/// Reads without a pause: each read begins before the one before it ends. A read lasts until the next
-/// call, which is answered when the next read has begun, but not longer than reads usually do.
+/// Overlapping reads: each begins before the one before it ends. A read lasts until the next call,
+/// which is answered when the next read has begun, but not longer than reads usually do.
 fn overlapping_reads(connections: &[Connection; 2], calls: &Receiver<SyncSender<()>>) {
     let mut reads = Vec::new();
     let mut call: Option<SyncSender<()>> = None;
@@ -172,7 +173,7 @@ fn the_log_stays_small_while_reads_overlap() {
     thread.join().unwrap();
 }
 
-/// Each wait for a lock takes seconds, so that a group must not wait once per batch.
+/// Each wait for a lock takes seconds, so a group must not wait once per batch.
 #[test]
 fn a_group_waits_once_for_a_lock() {
     static WAITS: AtomicU32 = AtomicU32::new(0);
@@ -190,7 +191,7 @@ fn a_group_waits_once_for_a_lock() {
     check(&mut bench, "sssss", "+++++");
 }
 
-/// A mark that is behind harms nothing. One that says more than there is would have a whole store refused.
+/// A mark that lags behind harms nothing. One that is too high would have an intact store refused.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mark_without_room_spares_commits_but_those_that_remove_rows() {

@@ -1,4 +1,4 @@
-//! How much work it is to find the runs that nothing would resume.
+//! How much work it takes to find the runs that nothing would resume.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -82,7 +82,7 @@ fn entries_of_other_shards_are_not_read() {
     assert!(operations < 2_000, "{operations} operations");
 }
 
-/// Each wait leads to its entry: the index is not gone through once for all of them.
+/// Each wait leads to its entry: no full scan of the index for each of them.
 #[test]
 fn runs_that_wait_for_a_time_cost_a_look_each() {
     static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
