@@ -1,4 +1,5 @@
-//! `abide activity`: speaks for an activity that its worker has left to somebody outside.
+//! `abide activity`: reports on an activity attempt that its worker has detached, for completion
+//! from outside.
 
 use abide::{ActivityError, Client, ClientError, client::ActivityHandle, ids::RunId};
 use clap::{Args, Subcommand};

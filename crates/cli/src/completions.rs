@@ -1,4 +1,4 @@
-//! `abide completions`: what a shell needs to complete commands.
+//! `abide completions`: prints completion scripts for shells.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};

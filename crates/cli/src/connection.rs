@@ -1,4 +1,4 @@
-//! The way to the engine that a command speaks to.
+//! The connection to the engine that a command uses.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use clap::Args;
 
 use crate::{failed::Failed, output::Output};
 
-/// Where clients look for an engine if nobody says otherwise, and where `dev` and `serve` listen.
+/// Default address of clients, and of the listener of `dev` and `serve`.
 pub(crate) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
 
 const HEADING: &str = "Options of every command";
@@ -93,12 +93,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// What is said if only an engine is named.
+    /// Options that name only an engine, with defaults for the rest.
     pub(crate) fn at(url: String) -> Self {
         Self { address: Some(url), ..Self::default() }
     }
 
-    /// Where output goes.
     pub(crate) const fn output(&self) -> Output {
         Output::new(self.json)
     }
@@ -110,13 +109,13 @@ impl Common {
         Ok(addresses.collect::<Result<Vec<_>, Failed>>()?.join(","))
     }
 
-    /// Where an engine is to listen, if that was said.
+    /// The address that an engine should listen on, if one was given.
     pub(crate) fn listen_address(&self) -> Option<String> {
         self.address_or("ABIDE_LISTEN")
     }
 
-    /// The flag, or else this variable. Connecting and listening have different ones, so that naming
-    /// an engine for clients does not move the engines that are started beside them.
+    /// The flag, or else this variable. Connecting and listening have different variables, so that
+    /// naming an engine for clients does not move engines started in the same shell.
     fn address_or(&self, variable: &str) -> Option<String> {
         let said = || std::env::var(variable).ok().filter(|address| !address.is_empty());
         self.address.clone().or_else(said)
@@ -136,7 +135,7 @@ impl Common {
         Ok(TlsOptions { ca, domain: self.tls_domain.clone(), identity })
     }
 
-    /// A client of the engine, which must be there.
+    /// Connects to the engine, which must be running.
     pub(crate) async fn client(&self) -> Result<Client, Failed> {
         let options = GrpcOptions { tls: self.tls()?, ..GrpcOptions::new(self.engine_url()?) };
         let transport = GrpcTransport::connect(&options).await.map_err(|error| match error {

@@ -1,5 +1,5 @@
-//! Why a command ended badly: one line that says what, one that says what to do, and an exit code
-//! that a script can act on.
+//! Why a command failed: one line that says what, one that says what to do, and an exit code that a
+//! script can act on.
 
 use std::{fmt, io, process::ExitCode};
 
@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::output::visible_lines;
 
-/// What the exit code tells a script.
+/// The exit codes for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The engine refused, or what was asked for failed.
+    /// The engine refused, or the requested operation failed.
     Refused = 1,
     /// The command line, an input or a configuration is wrong.
     Usage = 2,
@@ -20,13 +20,13 @@ pub(crate) enum Exit {
     Unreachable = 3,
 }
 
-/// Why a command ended badly.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     what: String,
     hint: Option<String>,
     exit: Exit,
-    /// Nobody reads the output any more, which is the reader's choice and no error.
+    /// The reader of the output has closed the pipe, which is its choice and not an error.
     pipe_closed: bool,
 }
 
@@ -35,7 +35,7 @@ impl Failed {
         Self { what: what.to_string(), hint: None, exit, pipe_closed: false }
     }
 
-    /// The engine refused, or what was asked for failed.
+    /// The engine refused, or the requested operation failed.
     pub(crate) fn refused(what: impl fmt::Display) -> Self {
         Self::new(Exit::Refused, what)
     }
@@ -50,19 +50,19 @@ impl Failed {
         Self::new(Exit::Unreachable, what)
     }
 
-    /// Says what to do about it.
+    /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says first what went well.
+    /// Prefixes the message with what succeeded.
     pub(crate) fn after(mut self, done: &str) -> Self {
         self.what.insert_str(0, done);
         self
     }
 
-    /// Tells the user, and gives the exit code.
+    /// Prints the error, and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.pipe_closed {
             return ExitCode::SUCCESS;
@@ -73,7 +73,7 @@ impl Failed {
         } else {
             visible_lines(&self.to_string())
         };
-        // There is nobody left to tell that this could not be told.
+        // If standard error is closed, the message is dropped.
         let _ = io::Write::write_all(&mut io::stderr(), format!("{text}\n").as_bytes());
         ExitCode::from(self.exit as u8)
     }
@@ -97,14 +97,14 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Something that is about no workflow in particular.
+/// An error that is not about a particular workflow.
 impl From<ClientError> for Failed {
     fn from(error: ClientError) -> Self {
         Self::about("ID", error)
     }
 }
 
-/// A command line that is wrong: what clap says first is what went wrong, what it says next is the hint.
+/// A wrong command line: clap's first line is what went wrong, its next is the hint.
 impl From<clap::Error> for Failed {
     fn from(error: clap::Error) -> Self {
         let said = error.render().to_string();
@@ -120,7 +120,7 @@ fn one_line(text: &str) -> String {
 }
 
 impl Failed {
-    /// Why something could not be done to the workflow of this id.
+    /// Why an operation on the workflow with this id failed.
     pub(crate) fn about(id: &str, error: ClientError) -> Self {
         let failed = match &error {
             ClientError::Invalid(_) | ClientError::Payload(_) => return Self::usage(error),
@@ -143,12 +143,12 @@ impl Failed {
     }
 }
 
-/// What led to a failure, on the same line.
+/// The causes of a failure, on one line.
 fn causes(failure: &Failure) -> String {
     failure.causes.iter().map(|cause| format!(", because: {}", cause.message)).collect()
 }
 
-/// What can be done about it.
+/// What the user can do about it.
 fn hint(error: &ClientError, id: &str) -> Option<String> {
     let hint = match error {
         ClientError::Blocked(_) => {

@@ -1,12 +1,13 @@
-//! The one binary: an engine to try at once (`dev`), a server (`serve`), everything that clients and
-//! operators do, and the benchmarks.
+//! The one binary: an engine to try at once (`dev`), a server (`serve`), all commands of clients
+//! and operators, and the benchmarks.
 //!
 //! - `connection` finds the engine, `input` reads what is sent, `output` writes what comes back,
 //!   `failed` says what went wrong and with which exit code.
-//! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
-//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per command.
-//! - `replay` asks a worker's program whether it fits the histories that there are.
-//! - `bench` measures, `crash` kills; both start this same program by `own_process`.
+//! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
+//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per
+//!   command.
+//! - `replay` checks whether a worker's program fits existing histories.
+//! - `bench` measures, `crash` kills; both start this same program with `own_process`.
 
 mod activity;
 mod approvals;
@@ -87,14 +88,15 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// Workflows make many small values on one thread that die on another, which this allocator is good at.
+/// Workflows allocate many small values on one thread and free them on another; this allocator is
+/// good at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Help and the version come this way as well, and are no errors.
+        // Help and the version come this way too, and are not errors.
         Err(error) if error.use_stderr() && env::args_os().any(|word| word == "--json") => {
             return Failed::from(error).report(true);
         }
@@ -144,7 +146,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Every command that does something shows how it is used.
+    /// Every command that does something has a usage example.
     #[test]
     fn every_command_has_an_example() {
         fn check(command: &clap::Command) {

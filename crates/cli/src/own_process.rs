@@ -2,8 +2,8 @@
 
 use std::{env, io, process::Command};
 
-/// This program, without what the environment says to it: a test is not to depend on which engine,
-/// namespace or configuration somebody uses otherwise.
+/// This program without the `ABIDE_` variables of the environment, except `ABIDE_LOG`: a test must
+/// not depend on the engine, namespace or configuration that the user works with otherwise.
 pub(crate) fn own_process() -> io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     for (name, _) in env::vars_os() {

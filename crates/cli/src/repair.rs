@@ -1,4 +1,4 @@
-//! `abide repair`: tries again whatever is stuck.
+//! `abide repair`: retries whatever is stuck.
 
 use clap::Args;
 

@@ -61,7 +61,7 @@ impl Command {
                 let timer = wait.timer.as_ref().map_or(timer, ToString::to_string);
                 (handle.reschedule_wait(wait.key.clone(), fire_at), timer)
             }
-            // Perhaps a repeat of a move of a timer that has fired since: the engine knows.
+            // It may repeat a move of a timer that has fired since: the engine knows.
             None => (handle.reschedule_timer(timer.as_str(), fire_at), timer),
         };
         if let Some(key) = key {

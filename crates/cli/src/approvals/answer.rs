@@ -1,4 +1,4 @@
-//! `abide approvals decide`, `delegate` and `withdraw`: what people say to a request.
+//! `abide approvals decide`, `delegate` and `withdraw`: people's answers to a request.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::{connection::Common, failed::Failed, output::payloads, workflow::Target};
 
-/// The update of workflows that ask as the SDK does.
+/// Name of the update through which workflows built with the SDK take decisions.
 const UPDATE: &str = "decide";
 
-/// How long a workflow that has just been started is given to come to its request.
+/// How long to wait for a freshly started workflow to make its request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Decide a request, and print what the workflow answers
@@ -97,7 +97,7 @@ impl Withdraw {
 }
 
 impl Sender {
-    /// Sends an answer with this step, and prints what the workflow says to it.
+    /// Sends an answer with this step, and prints the workflow's reply.
     async fn say(
         self,
         common: &Common,
@@ -123,13 +123,13 @@ impl Sender {
         )
     }
 
-    /// The request that is meant, and the update that takes the answer.
+    /// Finds the request, and the name of the update that takes the answer.
     async fn place(&self, target: &Target, client: &Client) -> Result<(String, String), Failed> {
         let id = &target.id;
         let waits = waits(target, client).await.map_err(|error| target.failed(error))?;
         let open: Vec<_> = waits.iter().filter_map(approval_of).collect();
         match (&self.request, open.as_slice()) {
-            // Perhaps its time is up, or it was decided: the workflow knows.
+            // It may have timed out or been decided since: the workflow knows.
             (Some(request), _) => {
                 let named = open.iter().find(|(_, approval)| approval.request == *request);
                 let update = named.map_or(UPDATE, |(_, approval)| approval.update.as_str());
@@ -146,7 +146,8 @@ impl Sender {
     }
 }
 
-/// What the run waits for. A run whose code is about to go on may ask in a moment, so it is given one.
+/// The run's waits. A run whose code is about to continue may ask in a moment, so this waits a
+/// little.
 async fn waits(target: &Target, client: &Client) -> Result<Vec<ShownWait>, ClientError> {
     let handle = target.handle(client);
     let described = handle.describe().await?;
@@ -166,7 +167,7 @@ async fn waits(target: &Target, client: &Client) -> Result<Vec<ShownWait>, Clien
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Ok(described.waits))
 }
 
-/// What the workflow answered, in words, if it is the receipt that requests give.
+/// The workflow's reply in words, if it is the receipt that requests return.
 fn in_words(request: &str, answer: &Value) -> String {
     match answer.get("effect").and_then(Value::as_str) {
         Some(effect) => format!("{effect}: {request}"),
@@ -174,7 +175,7 @@ fn in_words(request: &str, answer: &Value) -> String {
     }
 }
 
-/// A name as it is; a choice that holds data is typed as JSON.
+/// A plain name stays a string; a choice that holds data is typed as JSON.
 fn choice(typed: &str) -> Result<Value, Failed> {
     if !typed.starts_with('{') {
         return Ok(typed.into());
@@ -183,7 +184,7 @@ fn choice(typed: &str) -> Result<Value, Failed> {
         .map_err(|error| Failed::usage(format_args!("the decision is not JSON: {error}")))
 }
 
-/// What the wait is about and how it is decided, if a person decides it.
+/// The subject of the wait and its approval, if a person decides it.
 fn approval_of(wait: &ShownWait) -> Option<(&str, &Approval)> {
     let details = wait.details.as_ref()?;
     Some((details.subject.as_str(), details.approval.as_ref()?))

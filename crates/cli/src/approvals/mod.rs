@@ -1,4 +1,4 @@
-//! `abide approvals`: what waits for a person's decision, and what people say to it.
+//! `abide approvals`: waits for a person's decision, and the commands that answer them.
 
 mod answer;
 mod list;

@@ -1,4 +1,4 @@
-//! What the figures should be, each computed from others of the same run.
+//! Target values of the figures, each computed from others of the same run.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) struct Figures {
     pub(super) postgres: Option<postgres::Figures>,
 }
 
-/// An aim, and what came of it.
+/// An aim, and its outcome.
 #[derive(Debug)]
 pub(super) struct Aim {
     name: &'static str,
@@ -35,21 +35,21 @@ enum Bound {
     AtMost(f64),
 }
 
-/// How many transitions of the store one run may cost, in process and over the network.
+/// Store transitions that one run may cost, in process and over the network.
 const TRANSITIONS_PER_RUN: f64 = 8.0;
 const TRANSITIONS_PER_RUN_SPAWNED: f64 = 12.0;
 
 /// The same for a store on PostgreSQL, over the network.
 const TRANSITIONS_PER_RUN_POSTGRES: f64 = 10.0;
 
-/// How many runs at a time the aims speak of.
+/// Number of concurrent runs that the aims are about.
 const CONCURRENCY: usize = 256;
 
-/// Workflow tasks of one hello.
+/// Workflow tasks of one hello run.
 const TASKS_PER_RUN: f64 = 2.0;
 
 impl Figures {
-    /// The aims that can be computed.
+    /// The aims whose figures were measured.
     pub(super) fn aims(&self) -> Vec<Aim> {
         let mut aims = Vec::new();
         aims.extend(self.hello_aim("hello_in_process", self.hello, TRANSITIONS_PER_RUN));
@@ -226,7 +226,6 @@ impl Aim {
         }
     }
 
-    /// For programs.
     pub(super) fn object(&self) -> Value {
         let (kind, bound) = match self.bound {
             Bound::AtLeast(bound) => ("at_least", bound),

@@ -1,4 +1,4 @@
-//! `abide bench hello`: one activity per run, as many as there can be.
+//! `abide bench hello`: runs with one activity each, as many as possible.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub(super) struct Hello {
     spawn: bool,
 }
 
-/// Code and caches are warm before anything counts.
+/// Warm-up before anything is measured, for code and caches.
 pub(super) const WARM_UP: Duration = Duration::from_millis(500);
 
 impl Default for Hello {
@@ -41,7 +41,6 @@ impl Default for Hello {
     }
 }
 
-/// What was measured.
 #[derive(Clone, Copy)]
 pub(super) struct Figures {
     pub(super) runs_per_s: f64,
@@ -49,7 +48,7 @@ pub(super) struct Figures {
 }
 
 impl Hello {
-    /// The measurement with several processes.
+    /// The measurement with server and worker in their own processes.
     pub(super) fn spawned() -> Self {
         Self { spawn: true, ..Self::default() }
     }
@@ -116,8 +115,8 @@ impl Hello {
     }
 }
 
-/// Lets clients have runs one after the other, so many side by side, for so long. Gives how long each
-/// run took.
+/// Drives so many clients side by side for so long, each with one run after another. Returns how
+/// long each run took.
 pub(super) async fn drive(
     clients: &[Client],
     concurrency: usize,

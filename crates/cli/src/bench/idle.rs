@@ -1,5 +1,5 @@
-//! `abide bench idle`: what sleeping runs cost while nothing happens, and how fast an engine with many
-//! of them is ready again.
+//! `abide bench idle`: what sleeping runs cost while nothing happens, and how fast an engine with
+//! many of them restarts.
 
 use std::time::{Duration, Instant};
 
@@ -28,10 +28,9 @@ pub(super) struct Idle {
 /// Longer than any measurement.
 const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long everything may take to come to rest before memory is read.
+/// How long to let everything settle before memory is read.
 const REST: Duration = Duration::from_secs(2);
 
-/// What was measured.
 pub(super) struct Figures {
     pub(super) runs: u64,
     pub(super) added_mb: Option<f64>,
@@ -58,7 +57,7 @@ impl Idle {
         all_wait(&client, WARM + self.runs).await?;
         sleep(REST).await;
         let after = processes.memory();
-        // What follows the starts ends seconds after them: timeouts of tasks, pages that are copied.
+        // Work after the starts goes on for seconds: timeouts of tasks, pages that are copied.
         sleep(session.time * 3).await;
         let cpu_percent = processes.watch(session.time).await;
         drop(client);

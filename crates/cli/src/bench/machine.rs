@@ -1,24 +1,24 @@
-//! What the operating system says about processes and the machine. Where it does not say it, there is
+//! Process and machine statistics of the operating system. Where it does not report one, there is
 //! no figure.
 
 use std::{fs, time::Duration};
 
-/// Length of a tick in which processor time is counted.
+/// Length of a clock tick, in which processor time is counted.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What processes have used so far, or hold now.
+/// Resources that processes have used so far, or hold now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// Processor time, in user and system.
+    /// Processor time, user and system.
     pub(super) cpu: Duration,
-    /// Bytes sent to disks.
+    /// Bytes written to disk.
     pub(super) written: u64,
-    /// Resident memory.
+    /// Resident memory in bytes.
     pub(super) resident: u64,
 }
 
 impl Usage {
-    /// What these processes have used together; none if one of them cannot be seen.
+    /// The total of these processes; `None` if one of them cannot be inspected.
     pub(super) fn of(processes: &[u32]) -> Option<Self> {
         processes.iter().try_fold(Self::default(), |sum, &process| {
             let one = Self::of_one(process)?;
@@ -41,7 +41,7 @@ impl Usage {
     }
 }
 
-/// What the system counts of one process, in one line.
+/// The one-line statistics of a process.
 struct Stat(String);
 
 impl Stat {
@@ -63,7 +63,7 @@ impl Stat {
         self.field(1)
     }
 
-    /// Processor time, in user and system.
+    /// Processor time, user and system.
     fn cpu(&self) -> Option<Duration> {
         Some(TICK * (self.field(11)? + self.field(12)?))
     }
@@ -81,7 +81,7 @@ pub(super) fn parent_of(process: u32, name: &str) -> Option<u32> {
     Stat::of(parent)?.is_called(name).then_some(parent)
 }
 
-/// Processor time of a process and all its children, also of those that have ended.
+/// Processor time of a process and all its children, including those that have ended.
 pub(super) fn family_cpu(parent: u32) -> Option<Duration> {
     let first = Stat::of(parent)?;
     let children = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
@@ -97,13 +97,13 @@ fn number(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// How many processes wanted to run, over the last minute.
+/// Load average of the last minute.
 pub(super) fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// How many cores this process may use.
+/// Number of cores that this process may use.
 pub(super) fn cores() -> Option<usize> {
     std::thread::available_parallelism().ok().map(usize::from)
 }

@@ -1,12 +1,13 @@
-//! `abide bench`: what this machine does with the true engine. Every figure that an aim is computed
-//! from is measured in the same run, because machines differ and so do their moods.
+//! `abide bench`: what this machine achieves with the real engine. Every figure that an aim is
+//! computed from is measured in the same run, because machines differ, also from moment to moment.
 //!
-//! - `store`, `hello`, `sleep`, `signal`, `idle`, `timers`: one file per measurement, with its figures.
+//! - `store`, `hello`, `sleep`, `signal`, `idle`, `timers`: one file per measurement, with its
+//!   figures.
 //! - `postgres`: the same on a database, with several nodes and with one that is killed.
-//! - `aims`: what the figures should be, computed from one another.
-//! - `place`, `processes`: where the engine and the worker run; `workflows`, `sleepers`: what they run;
-//!   `resumed`: when code went on, told within the process.
-//! - `machine`: load, memory, processor time; `report`: how it is printed.
+//! - `aims`: target values of the figures, computed from one another.
+//! - `place`, `processes`: where the engine and the worker run; `workflows`, `sleepers`: what they
+//!   run; `resumed`: when code continued, reported within the process.
+//! - `machine`: load, memory, processor time; `report`: how figures are printed.
 
 mod aims;
 mod hello;
@@ -63,7 +64,7 @@ enum What {
 }
 
 impl What {
-    /// It cannot be measured on an engine elsewhere.
+    /// Whether the measurement starts its own engine and cannot use a remote one.
     const fn is_alone(&self) -> bool {
         matches!(
             self,
@@ -85,13 +86,13 @@ struct All {
     sleepers: u64,
 }
 
-/// What the measurements share.
+/// State that the measurements share.
 struct Session<'a> {
     common: &'a Common,
     output: Output,
-    /// Removed at the end.
+    /// Temporary directory, removed at the end.
     directory: tempfile::TempDir,
-    /// For how long each rate is measured.
+    /// How long each rate is measured.
     time: Duration,
     figures: Figures,
 }
@@ -169,8 +170,8 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 impl Session<'_> {
-    /// The engine that is measured is of this program, on the disk that the store was measured on.
-    /// Aims mean nothing for others.
+    /// Whether the measured engine is of this program, on the disk where the store was measured.
+    /// Aims mean nothing for other engines.
     const fn measures_itself(&self) -> bool {
         self.common.address.is_none()
     }

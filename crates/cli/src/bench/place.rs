@@ -1,5 +1,5 @@
-//! Where the engine and the worker of a measurement run: all in this process, on an engine elsewhere,
-//! or in processes of their own.
+//! Where the engine and the worker of a measurement run: all in this process, on a remote engine,
+//! or in their own processes.
 
 use std::{path::Path, process::Stdio, sync::Arc};
 
@@ -21,9 +21,9 @@ use crate::{connection::Common, failed::Failed, own_process::own_process};
 /// A client of an engine that has a worker.
 pub(super) struct Place {
     pub(super) client: Client,
-    /// In words.
+    /// Description for the report.
     pub(super) what: &'static str,
-    /// The processes at work, this one included.
+    /// Ids of the processes at work, this one included.
     pub(super) processes: Vec<u32>,
     parts: Parts,
 }
@@ -35,7 +35,7 @@ enum Parts {
         worker: LocalWorker,
     },
     Elsewhere(LocalWorker),
-    /// They end when they are dropped.
+    /// They are killed when dropped.
     Spawned {
         _processes: Box<[Child; 2]>,
     },
@@ -58,7 +58,7 @@ impl Place {
         Ok(Self { client, what: "in process", processes, parts })
     }
 
-    /// The worker here, the engine at the address that was given.
+    /// The worker in this process, the engine at the given address.
     pub(super) async fn elsewhere(common: &Common) -> Result<Self, Failed> {
         let client = common.client().await?;
         let parts = Parts::Elsewhere(LocalWorker::begin(&client));
@@ -75,7 +75,7 @@ impl Place {
         }
     }
 
-    /// Server and worker in processes of their own.
+    /// Server and worker in their own processes.
     pub(super) async fn spawned(directory: &Path) -> Result<Self, Failed> {
         let (server, url) = spawn_server(&directory.join("data")).await?;
         let worker = spawn_worker(&url).await?;
@@ -89,7 +89,7 @@ impl Place {
         })
     }
 
-    /// What the store has committed, if it is in this process.
+    /// Counters of the store, if it is in this process.
     pub(super) fn committed(&self) -> Option<Counts> {
         match &self.parts {
             Parts::Here { store, .. } => Some(store.counts()),
@@ -97,7 +97,7 @@ impl Place {
         }
     }
 
-    /// Ends what runs in this process in order, and other processes at once.
+    /// Stops what runs in this process gracefully, and kills other processes.
     pub(super) async fn end(self) -> Result<(), Failed> {
         match self.parts {
             Parts::Here { engine, store, worker } => {
@@ -122,20 +122,20 @@ impl LocalWorker {
     pub(super) fn begin(client: &Client) -> Self {
         let (stop, stopped) = oneshot::channel();
         let worker = workflows::worker(client).run_until(async {
-            // The other end is kept until it is used.
+            // The sender lives until it is used.
             let _ = stopped.await;
         });
         Self { stop, worker: tokio::spawn(worker) }
     }
 
     pub(super) async fn end(self) -> Result<(), Failed> {
-        // A worker that has ended by itself says why below.
+        // If the worker has already ended, it reports the reason below.
         let _ = self.stop.send(());
         self.worker.await.map_err(Failed::refused)?.map_err(Failed::refused)
     }
 }
 
-/// Starts a server on this folder, and waits until it is ready; gives its address.
+/// Starts a server on this folder, waits until it is ready, and returns its address.
 pub(super) async fn spawn_server(data: &Path) -> Result<(Child, String), Failed> {
     let mut command = serve()?;
     command.arg("--data").arg(data);
@@ -149,12 +149,12 @@ pub(super) async fn spawn_node(
     secret: &Secret,
 ) -> Result<(Child, String), Failed> {
     let mut command = serve()?;
-    // Secrets have no place among arguments, which everybody on the machine sees.
+    // Secrets do not belong in arguments, which every user of the machine can see.
     command.env("ABIDE_STORE", store).env("ABIDE_NODE_SECRET", &secret.0).args(["--node", name]);
     spawn_listening(command).await
 }
 
-/// A server on free ports.
+/// The command that starts a server on free ports.
 fn serve() -> Result<Command, Failed> {
     let mut command = this_program()?;
     command.args(["serve", "--json", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
@@ -186,7 +186,7 @@ async fn spawn(mut command: Command) -> Result<(Child, Value), Failed> {
         Failed::refused(format_args!("a process of the benchmark did not start: {error}"))
     };
     let mut child = command
-        // That a process ends when it is killed is no news.
+        // Do not log that a process ends because it is killed.
         .env("ABIDE_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! A server and a worker as processes of their own, watched from outside.
+//! A server and a worker in their own processes, measured from outside.
 
 use std::{
     path::Path,
@@ -23,7 +23,7 @@ pub(super) struct Processes {
     pub(super) ready: Instant,
 }
 
-/// Resident memory, in megabytes.
+/// Resident memory in megabytes.
 #[derive(Clone, Copy)]
 pub(super) struct Memory {
     pub(super) server_mb: f64,
@@ -31,7 +31,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// How much more that is, of both.
+    /// The increase of both together.
     pub(super) const fn above(self, before: Self) -> f64 {
         self.server_mb + self.worker_mb - before.server_mb - before.worker_mb
     }

@@ -1,5 +1,5 @@
-//! How figures are printed: a small table with what was measured, or one object with the state of the
-//! machine at that moment.
+//! Prints figures: a small table for people, or one object with the state of the machine at that
+//! moment.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::machine;
 use crate::output::Table;
 
-/// What one measurement found.
+/// The figures of one measurement.
 #[derive(Debug)]
 pub(super) struct Report {
     bench: &'static str,
-    /// What was measured, for people.
+    /// Description of the measurement, for people.
     what: String,
     figures: Vec<(&'static str, Value)>,
 }
@@ -23,20 +23,19 @@ impl Report {
         Self { bench, what: what.into(), figures: Vec::new() }
     }
 
-    /// Adds a figure, rounded to what can be trusted.
+    /// Adds a figure, rounded to three decimals, or to a whole number from 100 up.
     pub(super) fn figure(mut self, name: &'static str, value: f64) -> Self {
         let digits = if value.abs() >= 100.0 { 1.0 } else { 1000.0 };
         self.figures.push((name, ((value * digits).round() / digits).into()));
         self
     }
 
-    /// Adds a number of things.
     pub(super) fn count(mut self, name: &'static str, count: u64) -> Self {
         self.figures.push((name, count.into()));
         self
     }
 
-    /// Adds a figure that this machine may not tell.
+    /// Adds a figure that this machine may not provide.
     pub(super) fn known(self, name: &'static str, value: Option<f64>) -> Self {
         match value {
             Some(value) => self.figure(name, value),
@@ -44,7 +43,6 @@ impl Report {
         }
     }
 
-    /// For programs.
     pub(super) fn object(&self) -> Map<String, Value> {
         let mut object = Map::new();
         object.insert("bench".into(), self.bench.into());
@@ -64,7 +62,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Shows on a terminal how far a measurement is.
+/// Shows the progress of a measurement on a terminal.
 pub(super) fn progress(what: impl Into<String>, length: u64) -> ProgressBar {
     let bar = ProgressBar::new(length).with_message(what.into());
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");

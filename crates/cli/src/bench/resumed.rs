@@ -1,4 +1,4 @@
-//! When workflow code of this process began to wait and went on, told around the engine.
+//! Records when workflow code of this process began to wait and continued, bypassing the engine.
 
 use std::{
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
@@ -12,17 +12,17 @@ static WAITING: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::defa
 static RESUMED: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default);
 static GONE_ON: Mutex<GoneOn> = Mutex::new(GoneOn(Vec::new()));
 
-/// When code should have gone on, and when it did, one by one.
+/// For each wait, when code should have continued and when it did.
 #[derive(Debug, Default)]
 pub(super) struct GoneOn(pub(super) Vec<(Timestamp, Timestamp)>);
 
 impl GoneOn {
-    /// How long after the due time, one by one.
+    /// How late each one continued.
     pub(super) fn late(&self) -> Vec<Duration> {
         self.0.iter().map(|(due, at)| at.saturating_since(*due)).collect()
     }
 
-    /// How many went on before their time, which must not happen.
+    /// How many continued before their time, which must not happen.
     pub(super) fn early(&self) -> u64 {
         self.0.iter().filter(|(due, at)| at < due).count() as u64
     }
@@ -33,7 +33,7 @@ pub(super) fn waits() {
     WAITING.send_modify(|count| *count += 1);
 }
 
-/// A run whose time was `due` goes on.
+/// A run that was due at `due` continues.
 pub(super) fn goes_on(due: Timestamp, now: Timestamp) {
     gone_on().0.push((due, now));
     RESUMED.send_modify(|count| *count += 1);
@@ -49,17 +49,17 @@ pub(super) async fn until_waiting(count: u64) {
     reaches(&WAITING, count).await;
 }
 
-/// How many runs have gone on so far.
+/// How many runs have continued so far.
 pub(super) fn resumed() -> u64 {
     *RESUMED.borrow()
 }
 
-/// Waits until so many runs have gone on.
+/// Waits until so many runs have continued.
 pub(super) async fn until_resumed(count: u64) {
     reaches(&RESUMED, count).await;
 }
 
-/// What was noted since this was asked last.
+/// Returns what was recorded since the last call.
 pub(super) fn take() -> GoneOn {
     std::mem::take(&mut *gone_on())
 }

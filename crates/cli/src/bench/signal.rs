@@ -31,7 +31,6 @@ impl Default for Signal {
     }
 }
 
-/// What was measured.
 pub(super) struct Figures {
     pub(super) p50_ms: f64,
 }

@@ -1,4 +1,4 @@
-//! `abide bench sleep`: how late workflow code goes on after its sleep.
+//! `abide bench sleep`: how late workflow code continues after its sleep.
 
 use std::time::Duration;
 
@@ -39,14 +39,13 @@ impl Default for Sleep {
     }
 }
 
-/// How much time runs get to fall asleep, at least and for each.
+/// Time for runs to fall asleep, at least and per run.
 const LEAD: Duration = Duration::from_secs(2);
 const LEAD_EACH: Duration = Duration::from_millis(2);
 
-/// How long a lone timer sleeps: long enough for everything else to have ended.
+/// How long a lone timer sleeps: long enough for everything else to settle.
 const LONE: Duration = Duration::from_millis(100);
 
-/// What was measured.
 pub(super) struct Figures {
     pub(super) runs: u64,
     pub(super) at_once_p99_ms: f64,
@@ -120,7 +119,7 @@ impl Slept {
     }
 }
 
-/// Lets so many runs fall asleep, and waits until all have gone on.
+/// Puts so many runs to sleep, and waits until all have continued.
 async fn asleep(
     client: &Client,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Many runs that wait, and the count of those that do.
+//! Starts many runs that wait, and counts them.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::failed::Failed;
 
-/// Runs that fill the worker's cache before anything counts.
+/// Runs that fill the worker's cache before anything is measured.
 pub(super) const WARM: u64 = 2_000;
 
-/// Starts that are under way at a time.
+/// Starts in flight at a time.
 const CONCURRENCY: u64 = 256;
 
-/// How long to wait before the waiting runs are counted again, and how many are listed at a time.
+/// Interval between two counts of the waiting runs, and the page size of the list.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const PAGE: usize = 1_000;
 
-/// Starts so many runs, each of which waits as it is told. Gives the ids of those that sleep.
+/// Starts so many runs, each with the given wait. Returns the ids of those that sleep.
 pub(super) async fn fall_asleep(
     client: &Client,
     what: &'static str,
@@ -76,7 +76,7 @@ pub(super) async fn all_wait(client: &Client, runs: u64) -> Result<(), Failed> {
     }
 }
 
-/// How many waits there are.
+/// Counts all waits, page by page.
 async fn count(client: &Client, bar: &indicatif::ProgressBar) -> Result<u64, Failed> {
     let mut filter = WaitFilter::default();
     let mut count = 0;

@@ -1,4 +1,5 @@
-//! `abide bench store`: the rows and bytes of hello's transitions, and what a sync of the disk costs.
+//! `abide bench store`: the rows and bytes of the transitions of hello, and what a sync of the disk
+//! costs.
 
 use abide_benches::{clients::Until, disk, latencies::Latencies, sqlite, workload::Workload};
 use clap::Args;
@@ -26,14 +27,13 @@ impl Default for Store {
     }
 }
 
-/// How many clients the aims speak of.
+/// Number of clients that the aims are about.
 const AIMED_CLIENTS: usize = 256;
 
-/// What was measured.
 pub(super) struct Figures {
-    /// Of the store at 256 clients.
+    /// Rate of the store with 256 clients.
     pub(super) transitions_per_s: Option<f64>,
-    /// One sync of the disk.
+    /// Durations of a single sync of the disk.
     pub(super) fdatasync: Latencies,
 }
 
@@ -87,7 +87,7 @@ impl Store {
     }
 }
 
-/// Does work that blocks beside the runtime.
+/// Runs blocking work outside the async runtime.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {

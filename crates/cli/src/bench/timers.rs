@@ -1,4 +1,4 @@
-//! `abide bench timers`: what a million pending timers cost, and what they do to everything else.
+//! `abide bench timers`: what a million pending timers cost, and how they affect everything else.
 
 use std::{
     path::Path,
@@ -38,33 +38,32 @@ pub(super) struct Timers {
     due: u64,
 }
 
-/// Beside how many timers a move costs what it should cost beside all of them.
+/// A small number of timers: a move beside all timers should cost no more than beside these.
 const FEW: u64 = 1_000;
 
-/// How many timers are moved, one after the other.
+/// How many timers are moved, one after another.
 const MOVES: usize = 1_000;
 
 /// The one timer of a sleeping run.
 const TIMER: &str = "timer-1";
 
-/// When the first of the pending timers is due: later than any measurement.
+/// When the first pending timer is due: later than any measurement.
 const FIRST: Duration = Duration::from_secs(24 * 3600);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How long everything may take to come to rest before memory is read.
+/// How long to let everything settle before memory is read.
 const REST: Duration = Duration::from_secs(5);
 
-/// How much time runs get to fall asleep, at least and for each.
+/// Time for runs to fall asleep, at least and per run.
 const LEAD: Duration = Duration::from_secs(5);
 const LEAD_EACH: Duration = Duration::from_millis(2);
 
-/// What was measured.
 pub(super) struct Figures {
     pub(super) timers: u64,
     pub(super) due: u64,
     pub(super) added_mb: Option<f64>,
     pub(super) ready_s: f64,
-    /// From the moment at which the last was due until all had gone on.
+    /// Milliseconds from the last due time until all runs had continued.
     pub(super) all_resumed_ms: f64,
     pub(super) early: u64,
     pub(super) move_ms: f64,
@@ -114,8 +113,8 @@ impl Timers {
         Ok(())
     }
 
-    /// Puts all pending timers into a new engine. Gives the memory that they added to it and to its
-    /// worker, and the workflows that sleep.
+    /// Puts all pending timers into a new engine. Returns the memory that they added to it and to
+    /// its worker, and the sleeping workflows.
     async fn fill(
         &self,
         data: &Path,
@@ -142,7 +141,8 @@ impl Timers {
         Ok((before.zip(after).map(|(before, after)| after.above(before)), sleepers))
     }
 
-    /// Lets some runs sleep until one second, beside all others, and measures when they go on.
+    /// Puts some runs to sleep until the same second, beside all others, and measures when they
+    /// continue.
     async fn fall_due(&self, client: &Client) -> Result<Late, Failed> {
         let lead = LEAD + LEAD_EACH * u32::try_from(self.due).unwrap_or(u32::MAX);
         let first = system_now().saturating_add(lead);
@@ -164,7 +164,7 @@ impl Timers {
     }
 }
 
-/// When the runs that fell due went on.
+/// When the due runs continued.
 struct Late {
     each: Latencies,
     all_ms: f64,
@@ -185,7 +185,7 @@ async fn beside_few(data: &Path) -> Result<Latencies, Failed> {
     Ok(cost)
 }
 
-/// Moves timers of these workflows, one after the other, and measures each move.
+/// Moves timers of these workflows, one after another, and measures each move.
 async fn move_timers(client: &Client, sleepers: &[String]) -> Result<Latencies, Failed> {
     let bar = progress("moves", MOVES as u64);
     let first = moment(FIRST)?;
@@ -202,9 +202,9 @@ async fn move_timers(client: &Client, sleepers: &[String]) -> Result<Latencies, 
     Ok(taken.into())
 }
 
-/// A time within the year after `first`; those of neighbouring numbers lie far apart.
+/// A time within the year after `first`; neighbouring numbers get times far apart.
 fn spread(first: Timestamp, number: u64) -> Timestamp {
-    // Steps of the golden section spread evenly, however many there are.
+    // Multiples of the golden ratio spread evenly, whatever their number.
     let turn = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     first.saturating_add(Duration::from_secs((YEAR.as_secs() * turn) >> 32))
 }

@@ -1,4 +1,4 @@
-//! The worker of a measurement, as a process of its own.
+//! The worker of a measurement, in its own process.
 
 use clap::Args;
 use serde_json::json;

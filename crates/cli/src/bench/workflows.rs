@@ -1,4 +1,4 @@
-//! What the benchmarks run: the least workflow with one activity, with a sleep, with a signal.
+//! The workflows of the benchmarks: minimal ones with an activity, with a sleep, and with a signal.
 
 use std::time::Duration;
 
@@ -7,15 +7,14 @@ use abide::{Client, Timestamp, Worker, prelude::*};
 use super::resumed;
 use crate::output::system_now;
 
-/// The queue of the benchmarks, apart from others on the same engine.
+/// The queue of the benchmarks, separate from others on the same engine.
 pub(super) const QUEUE: &str = "abide-bench";
 
-/// What a run that waits waits for.
+/// What a waiting run waits for.
 #[derive(Clone, Copy)]
 pub(super) enum Waiting {
-    /// A time.
     Until(Timestamp),
-    /// A signal, without deadline.
+    /// A signal, without a deadline.
     ForSignal,
 }
 
@@ -24,7 +23,6 @@ async fn greet(name: String) -> String {
     format!("Hello, {name}!")
 }
 
-/// One activity.
 #[derive(Default)]
 pub(super) struct Greeting;
 
@@ -36,8 +34,8 @@ impl Greeting {
     }
 }
 
-/// Sleeps until a moment, and tells this process when it went on: it is a benchmark, and what it tells
-/// changes nothing that it does.
+/// Sleeps until a moment, and reports to this process when it continued: it is a benchmark, and the
+/// report does not affect what it does.
 #[derive(Default)]
 pub(super) struct Sleeper;
 
@@ -56,7 +54,7 @@ impl Sleeper {
     }
 }
 
-/// Ends when it is signalled.
+/// Completes when it is signalled.
 #[derive(Default)]
 pub(super) struct Signalled;
 
@@ -74,7 +72,7 @@ impl Signalled {
     pub(super) fn go();
 }
 
-/// A worker with all of them.
+/// A worker with all of these workflows.
 pub(super) fn worker(client: &Client) -> Worker {
     Worker::new(client)
         .queue(QUEUE)

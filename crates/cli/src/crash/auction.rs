@@ -1,6 +1,7 @@
-//! Runs whose one deadline is moved all the time: by handlers of signals, by a branch of their own code
-//! and by clients from outside, also while no worker is there. Whatever is killed meanwhile, the order
-//! in history decides which moves came in time, and the deadline comes once, when it was last moved to.
+//! Runs whose only deadline is moved all the time: by signal handlers, by a branch of their own
+//! code and by clients from outside, also while no worker is connected. Whatever is killed
+//! meanwhile, the order in history decides which moves came in time, and the deadline fires once,
+//! at the time of the last move.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,37 +23,37 @@ use super::{
     traveller::within_patience,
 };
 
-/// How many auctions are held at a time.
+/// Number of concurrent auctions.
 const AUCTIONS: usize = 8;
 
-/// How far moves reach, in milliseconds: about as far as kills are apart, so that workers often come
-/// after a deadline that was moved before it.
+/// How far moves reach, in milliseconds: about the interval between kills, so that workers often
+/// return after a deadline that was moved before it passed.
 const LONGEST_MOVE_MS: u64 = 500;
 
 /// The longest pause between two moves, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 250;
 
-/// How an auction is held.
+/// Parameters of one auction.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// When it closes if nothing moves that, in milliseconds from its beginning.
+    /// When it closes unless it is moved, in milliseconds from its start.
     pub(super) closes_ms: u64,
-    /// When its own code moves that, in milliseconds from its beginning.
+    /// When its own code moves the deadline, in milliseconds from its start.
     pub(super) nudge_at_ms: u64,
-    /// How much later its own code lets it close, in milliseconds.
+    /// How far its own code moves the deadline, in milliseconds.
     pub(super) nudge_ms: u64,
 }
 
-/// What code was told when it moved the deadline.
+/// The reply to code that moved the deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// The deadline is this now.
+    /// The deadline is now this.
     Moved(Timestamp),
-    /// The deadline has come before.
+    /// The deadline has already fired.
     TooLate,
-    /// The new deadline has passed already.
+    /// The new deadline is in the past.
     Past,
-    /// It was refused for a reason that cannot be.
+    /// Refused for a reason that should be impossible.
     Refused(String),
 }
 
@@ -67,16 +68,16 @@ impl From<Result<Timestamp, MoveError>> for Told {
     }
 }
 
-/// What an auction saw.
+/// What an auction observed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// What each move by its code was told, in order.
+    /// The reply to each move by its code, in order.
     pub(super) told: Vec<Told>,
-    /// When it closed by its own clock.
+    /// When it closed, by its own clock.
     pub(super) closed_at: Timestamp,
 }
 
-/// Closes at a deadline that may be moved until then, and ends when it is told to.
+/// Closes at a deadline that may be moved until then, and completes when it is told to.
 #[derive(Default)]
 pub(super) struct Auction {
     closing: Deadline,
@@ -120,20 +121,20 @@ impl Auction {
     pub(super) fn settle();
 }
 
-/// What came of all auctions.
+/// Outcome of all auctions.
 #[derive(Debug, Default)]
 pub(super) struct Auctioned {
-    /// The ids of the runs.
+    /// Workflow ids of the runs.
     pub(super) ids: Vec<String>,
     /// What happened to their deadlines.
     pub(super) moves: Moves,
 }
 
-/// Auctions that are being held.
+/// The tasks of all auctions in progress.
 pub(super) struct Auctions(JoinSet<Result<Auctioned, Finding>>);
 
 impl Auctions {
-    /// Holds auctions, each of which runs for as long as `longest` at first now and then.
+    /// Starts the auctions. Now and then one is planned to last as long as `longest`.
     pub(super) fn begin(
         client: &Client,
         stopwatch: &Arc<Stopwatch>,
@@ -150,7 +151,7 @@ impl Auctions {
         Self(auctions)
     }
 
-    /// Something was found.
+    /// The finding of an auction that has ended early, if any.
     pub(super) fn ended(&mut self) -> Option<Finding> {
         match self.0.try_join_next()? {
             Ok(Ok(_)) => None,
@@ -159,7 +160,7 @@ impl Auctions {
         }
     }
 
-    /// Waits for all, which were told to stop.
+    /// Waits for all auctions, after they were told to stop.
     pub(super) async fn end(mut self) -> Result<Auctioned, Finding> {
         let mut all = Auctioned::default();
         while let Some(ended) = self.0.join_next().await {
@@ -171,7 +172,7 @@ impl Auctions {
     }
 }
 
-/// A client that holds auctions, and moves their deadlines.
+/// A client that starts auctions and moves their deadlines.
 struct Auctioneer {
     client: Client,
     stopwatch: Arc<Stopwatch>,
@@ -180,7 +181,7 @@ struct Auctioneer {
 }
 
 impl Auctioneer {
-    /// Holds one auction after the other until told to stop.
+    /// Holds one auction after another until told to stop.
     async fn hold(
         mut self,
         number: usize,
@@ -224,7 +225,7 @@ impl Auctioneer {
         deadlines::check_auction(id, plan, &asked, &report, &history)
     }
 
-    /// Moves the deadline in one way or the other. Gives what was acknowledged; nothing if a move from
+    /// Moves the deadline in one of the ways. Returns what was acknowledged; `None` if a move from
     /// outside came too late or too early.
     async fn ask(
         &mut self,
@@ -265,8 +266,8 @@ impl Auctioneer {
     }
 }
 
-/// Whether a move from outside was made; one may come before the first task, after the firing, or not
-/// before the time that it names.
+/// Whether a move from outside took effect. It may come before the first task, after the deadline
+/// has fired, or name a time that has passed.
 fn in_time(moved: Result<(), ClientError>) -> Result<bool, ClientError> {
     match moved {
         Ok(()) => Ok(true),

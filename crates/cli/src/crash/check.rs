@@ -1,6 +1,6 @@
-//! What must hold when all is over: each acknowledged call has exactly one effect in the history, each
-//! timer fired once, no activity ran again after its result was recorded, and what runs at most once
-//! ran at most once.
+//! The invariants at the end: each acknowledged call has exactly one effect in the history, each
+//! timer fired once, no activity ran again after its result was recorded, and an at-most-once
+//! activity ran at most once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use super::{
     traveller::Journeyed,
 };
 
-/// Something that should not be.
+/// A violated invariant, and the workflow or process that it concerns.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {what}")]
 pub(super) struct Finding {
@@ -47,8 +47,8 @@ impl Finding {
     }
 }
 
-/// Looks at every history and at the ledger of attempts; `others` are the ids of runs that are no
-/// journeys. Gives how many attempts were repeats.
+/// Checks every history and the ledger of attempts; `others` are the ids of runs that are not
+/// journeys. Returns how many attempts were repeats.
 pub(super) async fn everything(
     client: &Client,
     journeys: &[Journeyed],
@@ -77,7 +77,7 @@ async fn history(client: &Client, id: &str) -> Result<Vec<Event>, Finding> {
     history.map_err(|error| Finding::new(id, error.to_string()))
 }
 
-/// One run per start, and all of them completed.
+/// Checks that there is one run per start, and that all of them completed.
 async fn check_count(client: &Client, expected: usize) -> Result<(), Finding> {
     for statuses in [Vec::new(), vec![RunStatus::Completed]] {
         let filter = RunFilter { statuses, ..RunFilter::default() };
@@ -88,7 +88,7 @@ async fn check_count(client: &Client, expected: usize) -> Result<(), Finding> {
     Ok(())
 }
 
-/// What was acknowledged stands in history exactly once.
+/// Checks that every acknowledged call is in the history exactly once.
 fn check_history(journeyed: &Journeyed, history: &[Event]) -> Result<(), Finding> {
     let id = journeyed.plan.id.as_str();
     let mut keys = Vec::new();
@@ -110,18 +110,18 @@ fn check_history(journeyed: &Journeyed, history: &[Event]) -> Result<(), Finding
     Finding::check(id, "updates in history", expected, updates)
 }
 
-/// What the histories say of activities, by their execution ids.
+/// What the histories record about activities, by execution id.
 #[derive(Default)]
 struct Recorded {
     /// When the result was recorded.
     completed: BTreeMap<String, Timestamp>,
-    /// Those that run at most once.
+    /// Activities that run at most once.
     once: BTreeSet<String>,
 }
 
 impl Recorded {
-    /// Adds the activities of a history, each of which must have completed once, unless it runs at
-    /// most once: that may have been lost. Its timers must have fired once.
+    /// Adds the activities of a history. Each must have completed once, unless it runs at most
+    /// once: that one may have been lost. Its timers must have fired once.
     fn add(&mut self, id: &str, history: &[Event]) -> Result<(), Finding> {
         check_timers(id, history)?;
         let mut scheduled = BTreeMap::new();
@@ -151,8 +151,9 @@ impl Recorded {
     }
 }
 
-/// Each recorded result comes from an attempt, no attempt was handed out after its result was recorded,
-/// and what runs at most once has one attempt at most. Gives how many attempts were repeats.
+/// Checks that each recorded result comes from an attempt, that no attempt was handed out after its
+/// result was recorded, and that an at-most-once activity has at most one attempt. Returns how many
+/// attempts were repeats.
 fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Finding> {
     let mut attempts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in ledger {
@@ -174,8 +175,8 @@ fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Findin
     Ok(ledger.len() - attempts.len())
 }
 
-/// An attempt that began after the result was recorded was on its way for that long: with a node that
-/// stood still. It was given up by then, and the result is that of a later one.
+/// An attempt that began after the result was recorded must have been in flight that long, with a
+/// node that was frozen. It was given up by then, and the result is that of a later attempt.
 fn check_late(attempts: &[&Entry], completed_ms: u64) -> Result<(), Finding> {
     let in_time = attempts.iter().filter(|attempt| attempt.began_ms <= completed_ms);
     let last_start = in_time.map(|attempt| attempt.start).max().unwrap_or(0);

@@ -1,12 +1,12 @@
-//! The database that all nodes share: where it is, so that each node can be given a way of its own.
+//! The address of the shared database, so that each node can reach it through its own proxy.
 
 use crate::failed::Failed;
 
-/// The address of a database, in the parts that matter here.
+/// The parts of a database address that matter here.
 #[derive(Clone)]
 pub(super) struct Database {
     before: String,
-    /// Host and port.
+    /// Host and port of the database.
     pub(super) place: String,
     after: String,
 }
@@ -14,9 +14,9 @@ pub(super) struct Database {
 const DEFAULT_PORT: u16 = 5432;
 
 impl Database {
-    /// Understands an address with one host.
+    /// Parses an address with one host.
     pub(super) fn parse(address: &str) -> Result<Self, Failed> {
-        // The address may hold a password, so it is not repeated.
+        // The address may hold a password, so errors do not repeat it.
         let refuse = |what| {
             Failed::usage(format_args!("--store {what}"))
                 .hint("write it as postgres://user:password@host:5432/database")
@@ -35,7 +35,8 @@ impl Database {
         if host.is_empty() || host.contains([',', '%']) {
             return Err(refuse("must name one host, which each node reaches by a proxy"));
         }
-        // Within TLS nobody could see which message is a commit, and so lose the answer to it.
+        // Inside TLS the proxy could not see which message is a commit, and so could not lose its
+        // answer.
         let mut settings = after.split_once('?').map_or("", |(_, query)| query).split('&');
         let tls = settings.find_map(|setting| setting.strip_prefix("sslmode="));
         let after = match tls {
@@ -52,7 +53,7 @@ impl Database {
         Ok(Self { before: format!("{scheme}://{user}"), place, after })
     }
 
-    /// The same database, reached at another place.
+    /// The same database, reached at another host and port.
     pub(super) fn at(&self, place: impl std::fmt::Display) -> String {
         format!("{}{place}{}", self.before, self.after)
     }

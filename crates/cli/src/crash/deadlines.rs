@@ -1,6 +1,6 @@
-//! What must hold for deadlines, whoever moves them and whatever is killed. By the engine: a timer fires
-//! once, and not before the time that it was last moved to. By code: each move gets the answer that its
-//! place in history says, so an acknowledged extension is never lost.
+//! The invariants of deadlines, however they are moved and whatever is killed. For the engine: a
+//! timer fires once, and not before the time of its last move. For code: each move gets the reply
+//! that its place in history implies, so an acknowledged extension is never lost.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,20 +15,20 @@ use super::{
     check::Finding,
 };
 
-/// The timer by which an auction closes.
+/// The timer that closes an auction.
 pub(super) const CLOSING: &str = "timer-1";
 
-/// The timer at which its own code moves that.
+/// The timer at which the auction's own code moves its deadline.
 const NUDGE: &str = "timer-2";
 
-/// What was asked for a deadline.
+/// A requested change of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// By a signal: so much later than it is.
+    /// By a signal: so much later than the current deadline.
     Extend(Duration),
-    /// By a signal: this time.
+    /// By a signal: to this time.
     Reset(Timestamp),
-    /// By a move from outside: this time.
+    /// By a move from outside: to this time.
     FromOutside(Timestamp),
 }
 
@@ -37,7 +37,8 @@ pub(super) enum Asked {
 pub(super) struct Moves {
     /// How often they were moved.
     pub(super) moved: usize,
-    /// How often they had come by then, with a move before them in history.
+    /// How often a deadline had fired although a move came before it in history, which made the
+    /// firing void.
     pub(super) void: usize,
     /// How often a move was too late.
     pub(super) too_late: usize,
@@ -51,7 +52,7 @@ impl Moves {
     }
 }
 
-/// Each timer of a run fired once, and not before it was due by the last move.
+/// Checks that each timer of a run fired once, and not before the due time of its last move.
 pub(super) fn check_timers(id: &str, history: &[Event]) -> Result<(), Finding> {
     let mut timers = Timers { id, known: BTreeMap::new() };
     for event in history {
@@ -61,7 +62,7 @@ pub(super) fn check_timers(id: &str, history: &[Event]) -> Result<(), Finding> {
     Finding::check(id, "timers that never fired", 0, open.count())
 }
 
-/// The timers of a run as the engine has them.
+/// The timers of a run, as the engine sees them.
 struct Timers<'a> {
     id: &'a str,
     known: BTreeMap<&'a TimerId, Timer>,
@@ -83,7 +84,7 @@ impl<'a> Timers<'a> {
             }
             Fact::TimerRescheduled(moved) => {
                 let timer = self.find(&moved.timer)?;
-                // Code moves it for an event before the firing, which is void then.
+                // Code moves it because of an event before the firing, which makes the firing void.
                 if !timer.open && moved.by != Mover::Code {
                     return Err(Finding::new(id, format!("{} fired and was moved", moved.timer)));
                 }
@@ -113,8 +114,9 @@ impl<'a> Timers<'a> {
     }
 }
 
-/// An auction in whose history all that was acknowledged, and nothing else, stands once and in order; whose
-/// code was told what that order says; and which closed when its deadline came, as it was moved last.
+/// Checks an auction: its history holds each acknowledged move, and no other, once and in order;
+/// its code got the replies that this order implies; and it closed when the last moved deadline
+/// fired.
 pub(super) fn check_auction(
     id: &str,
     plan: Plan,
@@ -148,16 +150,16 @@ pub(super) fn check_auction(
     Ok(closing.moves)
 }
 
-/// When an auction closes, as the order in history says.
+/// The deadline of an auction, as the order in history implies it.
 struct Closing<'a> {
     id: &'a str,
     asked: std::slice::Iter<'a, (String, Asked)>,
     told: std::slice::Iter<'a, Told>,
-    /// What was asked, and when, before the code ran first and started the timer.
+    /// Moves with their times, from before the code first ran and started the timer.
     unseen: Vec<(Timestamp, Asked)>,
-    /// The deadline as it stands, once there is one.
+    /// The current deadline, once there is one.
     closes: Option<Timestamp>,
-    /// It has come.
+    /// Whether the deadline has fired.
     over: bool,
     moves: Moves,
 }
@@ -202,7 +204,7 @@ impl Closing<'_> {
         }
     }
 
-    /// What was asked by the call with this key: the next one that was acknowledged.
+    /// The move that was requested by the call with this key: the next one that was acknowledged.
     fn acknowledged(&mut self, key: Option<&str>) -> Result<Asked, Finding> {
         let next = self.asked.next();
         let expected = next.map(|(key, _)| key.as_str());
@@ -211,8 +213,8 @@ impl Closing<'_> {
             .ok_or_else(|| Finding::new(self.id, "a move without a key is in history"))
     }
 
-    /// Code moves the deadline for what happened at this time, and must have been told what its place in
-    /// history says.
+    /// Code moves the deadline because of what happened at this time, and must have got the reply
+    /// that its place in history implies.
     fn answered(&mut self, at: Timestamp, asked: Asked) -> Result<(), Finding> {
         let Some(closes) = self.closes else {
             self.unseen.push((at, asked));
@@ -282,7 +284,7 @@ mod tests {
         SignalReceived { name, key, ..SignalReceived::default() }.into()
     }
 
-    /// The facts with their times in milliseconds.
+    /// A history of these facts, with their times in milliseconds.
     fn history(facts: &[(u64, Fact)]) -> Vec<Event> {
         let event = |(number, (time, fact)): (EventNumber, &(u64, Fact))| Event {
             number,
@@ -320,7 +322,7 @@ mod tests {
         }
     }
 
-    /// An auction with one extension to 150 milliseconds, and what its code was told.
+    /// An auction with one extension to 150 milliseconds, and the replies to its code.
     fn auction(facts: &[(u64, Fact)], told: &[Told], closed_at: u64) -> Result<Moves, String> {
         let asked = [("a".to_owned(), Asked::Extend(Duration::from_millis(50)))];
         let report = Report { told: told.to_vec(), closed_at: at(closed_at) };

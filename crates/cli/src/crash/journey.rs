@@ -1,5 +1,5 @@
-//! What runs during the crash test: workflows that do a little of everything and tell at the end what
-//! they saw, and an activity that writes down each of its attempts.
+//! The workflows of the crash test, which do a little of everything and report at the end what they
+//! observed, and an activity that records each of its attempts.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 /// The queue of the crash test.
 pub(super) const QUEUE: &str = "crash-test";
 
-/// How the errand that runs at most once is called.
+/// Name of the errand that runs at most once.
 pub(super) const ONCE: &str = "once";
 
-/// How long the longest errand takes, in milliseconds: long enough that kills hit errands under way.
+/// Duration of the longest errand, in milliseconds: long enough that kills hit errands in flight.
 const LONGEST_ERRAND_MS: u64 = 200;
 
-/// How often an errand says that it is alive, and after how long a silent one is given up.
+/// Interval between heartbeats of an errand, and the time after which a silent one is given up.
 const BEAT: Duration = Duration::from_millis(20);
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) messages: usize,
 }
 
-/// What a journey saw.
+/// What a journey observed.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
     /// The messages, in order.
@@ -48,15 +48,15 @@ pub(super) struct Report {
     pub(super) total: u64,
     /// How long its sleep took by the workflow's own clock, in milliseconds.
     pub(super) slept_ms: u64,
-    /// What its activities answered.
+    /// Results of its activities.
     pub(super) errands: Vec<String>,
-    /// What its activity that runs at most once answered, unless it was lost with a worker.
+    /// Result of its at-most-once activity, unless it was lost with a worker.
     pub(super) once: Option<String>,
-    /// What its child answered.
+    /// Result of its child.
     pub(super) child: String,
 }
 
-/// Activities, a sleep, a child, messages and updates; ends when it is told to.
+/// Activities, a sleep, a child, messages and updates; completes when it is told to.
 #[derive(Default)]
 pub(super) struct Journey {
     total: u64,
@@ -70,7 +70,7 @@ impl Journey {
             (0..plan.errands).map(|number| errand(ctx, format!("{}/{number}", plan.id)).start());
         let once = errand(ctx, format!("{}/{ONCE}", plan.id)).at_most_once().start();
         let errands = join_all(errands).await.into_iter().collect::<Result<_, _>>()?;
-        // An attempt that was lost is not repeated, which is what was asked for.
+        // A lost attempt is not repeated, as requested.
         let once = once.await.ok();
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
@@ -104,7 +104,7 @@ impl Journey {
     }
 }
 
-/// The child of a journey.
+/// The child workflow of a journey.
 #[derive(Default)]
 pub(super) struct Detour;
 
@@ -122,12 +122,12 @@ pub(super) fn detour_of(journey: &str) -> String {
     format!("{journey}-detour")
 }
 
-/// An errand whose attempts are alive only while they say so.
+/// An errand whose attempts must send heartbeats to stay alive.
 fn errand<W>(ctx: &Context<W>, about: String) -> abide::context::ActivityCall<String> {
     ctx.activity(Ledger::errand, about).heartbeat_timeout(SILENCE)
 }
 
-/// Writes down every attempt, in a file that all workers share.
+/// Records every attempt in a file that all workers share.
 pub(super) struct Ledger {
     file: Mutex<File>,
 }
@@ -137,7 +137,7 @@ pub(super) struct Ledger {
 pub(super) struct Entry {
     /// Identifies the activity over all attempts.
     pub(super) execution: String,
-    /// What it was about.
+    /// The input of the activity.
     pub(super) errand: String,
     /// How often the engine had handed it out by then.
     pub(super) start: u32,
@@ -169,20 +169,20 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// The ledger in this file.
+    /// Opens the ledger in this file.
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file: Mutex::new(file) })
     }
 
-    /// One line per attempt, written at once, so that lines of several workers do not mix.
+    /// Writes one line per attempt in a single write, so that lines of several workers do not mix.
     fn write(&self, entry: &Entry) -> std::io::Result<()> {
         let line = format!("{}\n", serde_json::to_string(entry)?);
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         file.write_all(line.as_bytes())
     }
 
-    /// All attempts in the file. A worker that was killed may have left half a line.
+    /// Reads all attempts in the file. A killed worker may have left half a line.
     pub(super) fn read(path: &PathBuf) -> std::io::Result<Vec<Entry>> {
         let text = std::fs::read_to_string(path)?;
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())

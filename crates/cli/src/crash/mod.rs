@@ -1,5 +1,5 @@
-//! `abide crash-test`: does to the true servers and the true workers what machines, networks and people
-//! do to them, while clients work, and then looks for anything that was lost, doubled or cut short.
+//! `abide crash-test`: subjects real servers and workers to what machines, networks and people do
+//! to them, while clients work, and then looks for anything that was lost, duplicated or cut short.
 
 mod auction;
 mod check;
@@ -58,7 +58,7 @@ impl CrashTest {
                 .hint(format!("everything is in {}", folder.display()))
         })?;
         if self.folder_is_temporary() {
-            // Leftovers in the temporary folder hurt nobody.
+            // Leftovers in the temporary folder do no harm.
             drop(std::fs::remove_dir_all(&folder));
         }
         report::tell(common.output(), &plan, &survived, begun.elapsed())
@@ -88,7 +88,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
         auctions,
     };
     ordeal.endure(plan, &mut site, &client, &mut rng, &stopwatch).await?;
-    // The last journeys end undisturbed.
+    // The last journeys end without faults.
     stop.send_replace(true);
     let Ordeal { kills, failovers, times, travellers, registers, auctions } = ordeal;
     let mut journeys = Vec::new();
@@ -135,12 +135,12 @@ fn travellers(
         .collect()
 }
 
-/// How long waits may be: with several nodes, long enough to be over while no node has the run.
+/// The longest sleep: with several nodes, it can end while no node owns the run.
 fn longest_nap(site: &Site) -> Duration {
     if site.shared() { site.lease * 2 } else { Duration::ZERO }
 }
 
-/// The faults, while clients work.
+/// The faults of a test, while clients work.
 struct Ordeal {
     kills: Kills,
     failovers: Failovers,
@@ -152,7 +152,7 @@ struct Ordeal {
 }
 
 impl Ordeal {
-    /// Carries out every fault as often as was asked for, in random order.
+    /// Carries out every fault as often as requested, in random order.
     async fn endure(
         &mut self,
         plan: &Plan,
@@ -164,7 +164,7 @@ impl Ordeal {
         let mut others = plan.others();
         rng.shuffle(&mut others);
         while !(self.kills.done() && others.is_empty()) {
-            // Mostly the engine serves again before the next fault; sometimes it only starts.
+            // Mostly the engine serves again before the next fault; sometimes it is still starting.
             if rng.u8(0..4) > 0 {
                 count_runs(client).await?;
             }
@@ -176,7 +176,7 @@ impl Ordeal {
                 return Err(finding);
             }
             if self.travellers.iter().any(JoinHandle::is_finished) {
-                // A client found something; its own words say what.
+                // A client found something; its own finding says what.
                 return Ok(());
             }
             let kill = !self.kills.done() && (others.is_empty() || rng.bool());
@@ -195,13 +195,13 @@ impl Ordeal {
     }
 }
 
-/// How many runs there are, as soon as the engine can say.
+/// The number of runs, as soon as the engine can answer.
 async fn count_runs(client: &Client) -> Result<u64, Finding> {
     let count = client.count_runs(RunFilter::default()).await;
     count.map_err(|error| Finding::new("the engine", error.to_string()))
 }
 
-/// Works for the runs of the crash test until it is killed.
+/// Serves the runs of the crash test until the process is killed.
 async fn work(common: &Common, folder: &Path) -> Result<(), Failed> {
     let failed = |error: &dyn std::fmt::Display| Failed::refused(format_args!("worker: {error}"));
     let client = site::connect(&common.engine_url()?, PATIENCE).map_err(|error| failed(&error))?;
@@ -216,7 +216,7 @@ fn unable(what: &'static str) -> impl Fn(io::Error) -> Finding {
     move |error| Finding::new("processes", format!("cannot {what}: {error}"))
 }
 
-/// The system's time in milliseconds since 1970: what workers and engine share.
+/// The system's time in milliseconds since 1970, a clock that workers and engine share.
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! What can be asked of the crash test, and what follows from it.
+//! The options of the crash test, and the plan that follows from them.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -62,24 +62,23 @@ pub(crate) struct CrashTest {
     work: bool,
 }
 
-/// What is to be done.
 pub(super) struct Plan {
-    /// Decides what happens when.
+    /// Seed of all random choices.
     pub(super) seed: u64,
     /// How often each kind of process is killed.
     pub(super) kills: u32,
-    /// How many clients work.
+    /// Number of clients, each with its own journeys.
     pub(super) clients: usize,
-    /// What runs.
+    /// Nodes, database and lease.
     pub(super) layout: Layout,
-    /// Restarts the database.
+    /// Shell command that restarts the database.
     pub(super) restart_database: Option<String>,
     faults: Vec<Fault>,
     rounds: usize,
 }
 
 impl Plan {
-    /// The fault is part of it.
+    /// Whether the plan includes this fault.
     pub(super) fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
@@ -92,24 +91,24 @@ impl Plan {
 }
 
 impl CrashTest {
-    /// This process is one of the workers.
+    /// Whether this process is one of the workers.
     pub(super) const fn works(&self) -> bool {
         self.work
     }
 
-    /// Where everything is kept.
+    /// The folder for stores, logs and the ledger.
     pub(super) fn folder(&self) -> PathBuf {
         self.folder.clone().unwrap_or_else(|| {
             std::env::temp_dir().join(format!("abide-crash-test-{}", std::process::id()))
         })
     }
 
-    /// Nobody has named the folder.
+    /// Whether the user has named no folder.
     pub(super) const fn folder_is_temporary(&self) -> bool {
         self.folder.is_none()
     }
 
-    /// What is to be done, if it makes sense.
+    /// The plan, if the options make sense.
     pub(super) fn plan(&self) -> Result<Plan, Failed> {
         let database = self.store.as_deref().map(Database::parse).transpose()?;
         if self.nodes > 1 && database.is_none() {
@@ -123,7 +122,7 @@ impl CrashTest {
         if faults.is_empty() {
             let all = [Fault::Kill, Fault::Failover, Fault::Freeze, Fault::Cut];
             let all = all.into_iter().chain([Fault::LoseAnswers, Fault::Database, Fault::Roll]);
-            // Without a database there is nothing but kills that a process could survive.
+            // Without a database, kills are the only faults that a process can survive.
             faults = all.filter(|fault| self.needs(*fault).is_none()).collect();
             faults.retain(|fault| database.is_some() || *fault == Fault::Kill);
         }
@@ -148,7 +147,7 @@ impl CrashTest {
         })
     }
 
-    /// Which option the fault needs that was not given.
+    /// The missing option that this fault needs, if any.
     fn needs(&self, fault: Fault) -> Option<&'static str> {
         let (given, needed) = match fault {
             Fault::Kill | Fault::Freeze | Fault::Roll => return None,

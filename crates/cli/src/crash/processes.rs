@@ -1,5 +1,5 @@
 //! The processes that faults happen to: this same binary, as a server and as a worker. Each can be
-//! killed, frozen, told to end, and started again under the same address.
+//! killed, frozen, told to stop, and restarted at the same address.
 
 use std::{
     ffi::OsString,
@@ -21,20 +21,20 @@ use tokio::{
 
 use crate::own_process::own_process;
 
-/// How long a process may take until it is ready, or until it has ended after it was told to.
+/// How long a process may take to become ready, or to end after it was told to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a process is started.
 pub(super) struct Launch {
-    /// Names it in logs and findings.
+    /// Name in logs and findings.
     pub(super) name: String,
-    /// What stands behind the program's name.
+    /// Arguments of the program.
     pub(super) arguments: Vec<OsString>,
-    /// Variables of its environment, for what nobody else is to read.
+    /// Environment variables, for values that other users of the machine must not see.
     pub(super) environment: Vec<(&'static str, String)>,
 }
 
-/// A process that is alive until this is dropped, but for the time that a fault takes it.
+/// A process that is alive until dropped, except while a fault has stopped it.
 pub(super) struct Process {
     launch: Launch,
     log: PathBuf,
@@ -43,7 +43,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the process. What it says goes to a file in `folder`, for when something is found.
+    /// Starts the process. Its output goes to a file in `folder`, for when something is found.
     pub(super) fn start(folder: &Path, launch: Launch) -> io::Result<Self> {
         let log = folder.join(format!("{}.log", launch.name));
         let mut process = Self { launch, log, child: None, ready: watch::channel(false).1 };
@@ -51,12 +51,11 @@ impl Process {
         Ok(process)
     }
 
-    /// How it is called.
     pub(super) fn name(&self) -> &str {
         &self.launch.name
     }
 
-    /// Starts the process again after it was killed or has ended.
+    /// Restarts the process after it was killed or has ended.
     pub(super) fn start_again(&mut self) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::from(own_process()?);
@@ -72,7 +71,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it has said that it is ready.
+    /// Waits until the process has reported that it is ready.
     pub(super) async fn ready(&mut self) -> io::Result<()> {
         let said = timeout(PATIENCE, self.ready.wait_for(|ready| *ready)).await;
         match said.map(|ready| ready.is_ok()) {
@@ -84,7 +83,7 @@ impl Process {
         }
     }
 
-    /// SIGKILL: it has no chance to say goodbye.
+    /// SIGKILL: the process cannot clean up.
     pub(super) async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {
             Some(mut child) => child.kill().await,
@@ -99,17 +98,17 @@ impl Process {
         timeout(PATIENCE, child.wait()).await.map_err(|_| self.late("has not ended"))?
     }
 
-    /// SIGSTOP: it stands still in the middle of whatever it does, with all its connections.
+    /// SIGSTOP: the process stands still in the middle of what it does, with all its connections.
     pub(super) fn freeze(&self) -> io::Result<()> {
         self.signal(Signal::STOP)
     }
 
-    /// SIGCONT: it goes on and does not know that any time has passed.
+    /// SIGCONT: the process continues without knowing that time has passed.
     pub(super) fn thaw(&self) -> io::Result<()> {
         self.signal(Signal::CONT)
     }
 
-    /// How it ended by itself, which nothing should.
+    /// Its exit status if it ended by itself, which no process should.
     pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.as_mut().map_or(Ok(None), Child::try_wait)
     }
@@ -129,7 +128,7 @@ impl Process {
     }
 }
 
-/// Writes what a process prints to its log. Its first line says that it is ready.
+/// Writes the output of a process to its log. The first line says that it is ready.
 async fn write_down(output: ChildStdout, mut log: File, ready: watch::Sender<bool>) {
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -139,7 +138,7 @@ async fn write_down(output: ChildStdout, mut log: File, ready: watch::Sender<boo
     }
 }
 
-/// A port that was free a moment ago, and stays ours over restarts.
+/// A port that was free a moment ago, and stays the same over restarts.
 pub(super) fn free_address() -> io::Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }

@@ -1,5 +1,5 @@
-//! A way to the database that can be cut. Each node has its own, so that it can be cut off while its
-//! clients and the other nodes still reach it.
+//! A proxy to the database that can be cut. Each node has its own, so that it can be cut off while
+//! its clients and the other nodes still reach it.
 
 use std::{
     io,
@@ -17,24 +17,23 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What a client of the database sends to commit: the end of a message that holds the word.
+/// The end of the message by which a client of the database commits.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// What becomes of bytes.
+/// What happens to the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// They pass.
     Open,
     /// Connections are closed, and new ones as soon as they are made.
     Closed,
-    /// Connections stay, and all that is sent on them disappears.
+    /// Connections stay open, and everything sent on them disappears.
     Silent,
-    /// A connection is closed as soon as it has carried a commit to the database, so that nobody hears
-    /// what came of it.
+    /// A connection is closed as soon as it has delivered a commit to the database, so that the
+    /// node never gets the answer.
     LosesAnswers,
 }
 
-/// A listener that passes everything on to the database, until it is told otherwise.
+/// A listener that forwards everything to the database, until it is told otherwise.
 pub(super) struct Proxy {
     address: SocketAddr,
     way: watch::Sender<Way>,
@@ -43,7 +42,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port for connections to the database at this place.
+    /// Listens on a free port and forwards connections to this database.
     pub(super) async fn start(database: String) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -53,17 +52,16 @@ impl Proxy {
         Ok(Self { address, way, lost, listening })
     }
 
-    /// Where it listens.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on, this becomes of bytes.
+    /// Changes what happens to bytes from now on.
     pub(super) fn set(&self, way: Way) {
         self.way.send_replace(way);
     }
 
-    /// How many commits were carried whose answer was lost.
+    /// How many commits were delivered whose answer was lost.
     pub(super) fn lost(&self) -> usize {
         self.lost.load(Relaxed)
     }
@@ -84,13 +82,13 @@ async fn listen(
     while let Ok((node, _)) = listener.accept().await {
         let (database, changes, lost) = (database.clone(), changes.clone(), Arc::clone(&lost));
         tokio::spawn(async move {
-            // However a connection ends, the node sees that it has.
+            // However a connection ends, the node notices.
             drop(carry(node, &database, changes, &lost).await);
         });
     }
 }
 
-/// Carries one connection until either side or the fault ends it.
+/// Forwards one connection until either side or the fault ends it.
 async fn carry(
     mut node: TcpStream,
     database: &str,
@@ -114,8 +112,8 @@ async fn carry(
     }
 }
 
-/// Passes on what comes. With `lost`, the end of the connection is right behind a commit if answers are
-/// to be lost, and is counted there.
+/// Forwards bytes. With `lost`, it ends the connection right after a commit if answers are to be
+/// lost, and counts it there.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -130,7 +128,7 @@ async fn copy(
         }
         let way = *changes.borrow();
         if way == Way::Silent {
-            // A stream that has lost bytes makes no sense any more: it ends with the silence.
+            // A stream that has lost bytes is useless: it ends with the silence.
             return swallow(from, changes.clone()).await;
         }
         let bytes = &buffer[..count];
@@ -142,14 +140,14 @@ async fn copy(
     }
 }
 
-/// Takes what comes, for nobody, until the way is no longer silent.
+/// Reads and discards everything, until the proxy is no longer silent.
 async fn swallow(
     mut from: impl AsyncRead + Unpin,
     mut changes: watch::Receiver<Way>,
 ) -> io::Result<()> {
     let mut nobody = tokio::io::sink();
     let swallowed = async {
-        // Who closes a connection finds nobody either.
+        // If the peer closes the connection, that goes unnoticed too.
         drop(tokio::io::copy(&mut from, &mut nobody).await);
         std::future::pending::<()>().await;
     };
@@ -169,7 +167,7 @@ fn ends_in_commit(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A database that answers each message with itself.
+    /// A database that echoes each message.
     async fn echo() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let place = listener.local_addr().unwrap().to_string();

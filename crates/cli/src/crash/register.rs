@@ -1,6 +1,6 @@
-//! Runs that count, and readers that ask each node directly what they have counted to. Whatever a node
-//! answers must include all that was acknowledged, by whichever node, before it was asked: a node that
-//! was frozen or cut off and has lost its runs may refuse, but never tell of the past.
+//! Runs that count, and readers that ask each node directly for the count. Every answer must
+//! include all updates that any node acknowledged before the question: a node that was frozen or
+//! cut off and has lost its runs may refuse, but must never return a stale count.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,25 +17,25 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{check::Finding, journey::QUEUE, traveller::within_patience};
 
-/// How many registers are counted up at a time: enough that each node has some.
+/// Number of concurrent registers: enough that each node has some.
 const REGISTERS: usize = 8;
 
-/// After so many updates a register is done, and another run begins, which keeps histories short.
+/// After so many updates a register completes, and another run begins, which keeps histories short.
 const HIGHEST: u64 = 30;
 
-/// Between two updates, and between two readings of one node. A node that goes on after it was frozen
-/// has a moment only in which it could tell of the past, so there must be many questions waiting.
+/// Pause between two updates, and between two reads at one node. A node that resumes after it was
+/// frozen has only a moment in which it could return stale data, so many questions must be waiting.
 const UPDATE_PAUSE: Duration = Duration::from_millis(150);
 const READ_PAUSE: Duration = Duration::from_millis(40);
 
-/// One reading in so many is a query, which needs a worker; the others are answered by the node alone.
+/// One read in so many is a query, which needs a worker; the node answers the others alone.
 const QUERIES: u8 = 5;
 
-/// A reading that finds no answer for so long is given up. Longer than any node is frozen, so that
-/// those which come in meanwhile are there when it goes on.
+/// A read without an answer is given up after this. Longer than any node is frozen, so that reads
+/// which arrive meanwhile are waiting when it resumes.
 const READ_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Counts to [`HIGHEST`].
+/// A workflow that counts to [`HIGHEST`].
 #[derive(Default)]
 pub(super) struct Register {
     count: u64,
@@ -61,26 +61,26 @@ impl Register {
     }
 }
 
-/// What is known of a register: bounds for what may be read.
+/// What is known about a register: bounds on what may be read.
 #[derive(Clone, Default)]
 struct Known {
     id: String,
-    /// An update to this count was acknowledged.
+    /// The highest count whose update was acknowledged.
     acknowledged: u64,
-    /// An update to this count may have been made.
+    /// The highest count whose update was requested.
     asked: u64,
-    /// A history of so many events was seen.
+    /// The longest history that was seen, in events.
     events: u64,
 }
 
 type Shared = Arc<Mutex<Known>>;
 
-/// What the readers saw.
+/// Results of the readers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readings {
-    /// How many were answered, all of them well.
+    /// How many reads were answered, all of them correctly.
     pub(super) answered: usize,
-    /// How many were not: the node could not know.
+    /// How many reads were refused, because the node could not know.
     pub(super) refused: usize,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Counts with a client of all nodes, and reads at each node by itself.
+    /// Counts with a client of all nodes, and reads at each node directly.
     pub(super) fn begin(
         client: &Client,
         nodes: Vec<Client>,
@@ -110,7 +110,7 @@ impl Registers {
         Self { writers, readers }
     }
 
-    /// Somebody has found something.
+    /// The finding of a reader or writer that has ended early, if any.
     pub(super) fn ended(&mut self) -> Option<Finding> {
         let writer = self.writers.try_join_next().map(|ended| ended.map(|end| end.map(drop)));
         let reader = self.readers.try_join_next().map(|ended| ended.map(|end| end.map(drop)));
@@ -121,7 +121,8 @@ impl Registers {
         }
     }
 
-    /// Waits for all, which were told to stop. Gives the ids of the runs, and what was read.
+    /// Waits for all, after they were told to stop. Returns the ids of the runs, and the results of
+    /// the readers.
     pub(super) async fn end(mut self) -> Result<(Vec<String>, Readings), Finding> {
         let died = |error: tokio::task::JoinError| Finding::new("register", error.to_string());
         let (mut ids, mut readings) = (Vec::new(), Readings::default());
@@ -137,7 +138,7 @@ impl Registers {
     }
 }
 
-/// Makes registers count, one after the other, until told to stop; the last one is filled quickly.
+/// Counts up registers, one after another, until told to stop; the last one is filled quickly.
 async fn write(
     client: Client,
     number: usize,
@@ -167,8 +168,8 @@ async fn write(
     Ok(ids)
 }
 
-/// Reads at one node. Readings do not wait for each other: those that a frozen node has not answered
-/// are all there when it goes on.
+/// Reads at one node. Reads do not wait for each other: those that a frozen node has not answered
+/// are all waiting when it resumes.
 async fn read(
     node: Client,
     known: Vec<Shared>,
@@ -204,7 +205,8 @@ async fn read(
     Ok(readings)
 }
 
-/// Asks once what a register has counted to, or how long its history is; whether there was an answer.
+/// Asks once for the count of a register, or for the length of its history; returns whether there
+/// was an answer.
 async fn read_once(node: &Client, register: &Shared, describes: bool) -> Result<bool, Finding> {
     let before = lock(register).clone();
     if before.id.is_empty() {
@@ -228,17 +230,18 @@ async fn read_once(node: &Client, register: &Shared, describes: bool) -> Result<
     }
 }
 
-/// What a node said of a register.
+/// A node's answer about a register.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// What it has counted to.
+    /// The count that it has reached.
     Count(u64),
-    /// How long its history is.
+    /// Number of events in its history.
     Events(u64),
 }
 
 impl Known {
-    /// Whether a node may say so that was asked when this was known and answered when that was.
+    /// Checks an answer against what was known when the question was asked and when the answer
+    /// came.
     fn judge(&self, after: &Self, reading: Reading) -> Result<(), Finding> {
         let (found, least, most) = match reading {
             Reading::Count(count) if self.id == after.id => (count, self.acknowledged, after.asked),
@@ -252,7 +255,7 @@ impl Known {
         Err(Finding::new(&self.id, what))
     }
 
-    /// Whoever is asked from now on must know as much.
+    /// From now on, every answer must include this.
     fn learn(&mut self, id: &str, reading: Reading) {
         if let Reading::Events(events) = reading
             && self.id == id
@@ -262,7 +265,7 @@ impl Known {
     }
 }
 
-/// Nothing that could panic is done under the lock.
+/// A poisoned lock is fine: nothing that could panic runs under it.
 fn lock(known: &Shared) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }

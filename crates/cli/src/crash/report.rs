@@ -1,4 +1,4 @@
-//! What the crash test tells when nothing was found.
+//! The report of a crash test that found nothing.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,28 +13,28 @@ use super::{
 };
 use crate::{failed::Failed, output::Output};
 
-/// What was found when nothing was found.
+/// Figures of a crash test that found nothing.
 pub(super) struct Survived {
     pub(super) journeys: usize,
     /// Attempts of activities beyond the first.
     pub(super) repeated: usize,
-    /// How often servers and workers were killed at once.
+    /// How often servers and workers were killed together.
     pub(super) both: u32,
-    /// How long others took to have the runs of a dead node.
+    /// How long other nodes took to take over the runs of a dead node.
     pub(super) failovers: Failovers,
     /// How often each fault happened.
     pub(super) times: BTreeMap<Fault, u32>,
     /// The longest calls, in all and by fault.
     pub(super) calls: stopwatch::Times,
-    /// What nodes answered when they were asked directly.
+    /// Results of reads at single nodes.
     pub(super) readings: Readings,
-    /// What happened to deadlines that were moved.
+    /// What happened to moved deadlines.
     pub(super) moves: Moves,
     /// Commits whose answers were lost.
     pub(super) lost_answers: usize,
 }
 
-/// Says so, to people or programs.
+/// Prints it, for people or programs.
 pub(super) fn tell(
     output: Output,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Everything that the crash test runs: nodes, each with its own way to the database, and workers.
+//! All processes of the crash test: nodes, each with its own proxy to the database, and workers.
 
 use std::{
     io,
@@ -25,37 +25,33 @@ use crate::failed::Failed;
 const CONFIG: &str = "abide.toml";
 const DATA: &str = "data";
 
-/// Attempts of a killed worker go to the next one soon. With the default the server would be killed
-/// again before the grace is over, so that many journeys would only wait.
+/// Hands the attempts of a killed worker to the next one soon. With the default the server would be
+/// killed again before the grace period is over, so that many journeys would only wait.
 const WORKER_GRACE: &str = "worker_grace_ms = 300\n";
 
-/// How many of what there are.
+/// Numbers and settings of the processes.
 pub(super) struct Layout {
-    /// Nodes, and as many workers.
+    /// Number of nodes, and of workers.
     pub(super) nodes: usize,
-    /// Where all nodes store; without one, a node is alone with a file.
+    /// The database of all nodes; without one, a single node uses a file.
     pub(super) database: Option<Database>,
-    /// How long a node may be silent.
+    /// How long a node may be silent before others take over its runs.
     pub(super) lease: Duration,
 }
 
-/// What the crash test runs, alive until this is dropped.
+/// The processes of the crash test, alive until dropped.
 pub(super) struct Site {
-    /// The servers.
     pub(super) nodes: Vec<Node>,
-    /// The workers.
     pub(super) workers: Vec<Process>,
-    /// How long a node may be silent before others take its runs.
+    /// How long a node may be silent before others take over its runs.
     pub(super) lease: Duration,
 }
 
-/// A server.
 pub(super) struct Node {
-    /// Its process.
     pub(super) process: Process,
-    /// Where it listens, as clients write it.
+    /// Its address, as clients write it.
     pub(super) url: String,
-    /// Its way to the database, if that is shared.
+    /// Its proxy to the database, if that is shared.
     pub(super) proxy: Option<Proxy>,
 }
 
@@ -90,18 +86,18 @@ impl Site {
         Ok(site)
     }
 
-    /// The addresses of all nodes, as a client writes them.
+    /// The addresses of all nodes, separated by commas.
     pub(super) fn urls(&self) -> String {
         let urls: Vec<_> = self.nodes.iter().map(|node| node.url.as_str()).collect();
         urls.join(",")
     }
 
-    /// Several nodes share the runs.
+    /// Whether several nodes share the runs.
     pub(super) fn shared(&self) -> bool {
         self.nodes.len() > 1
     }
 
-    /// What ended by itself, which nothing should.
+    /// A finding if a process has ended by itself.
     pub(super) fn check_alive(&mut self) -> Result<(), Finding> {
         let nodes = self.nodes.iter_mut().map(|node| &mut node.process);
         for process in nodes.chain(&mut self.workers) {
@@ -153,15 +149,15 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<std::ffi::OsString> {
     words.into_iter().map(Into::into).collect()
 }
 
-/// A client that repeats its calls for so long, at the nodes with these addresses.
+/// A client of the nodes with these addresses, which retries its calls for so long.
 pub(super) fn connect(urls: &str, patience: Duration) -> Result<Client, Finding> {
     let transport = GrpcTransport::new(&GrpcOptions::new(urls));
     let transport = transport.map_err(|error| Finding::new(urls, error.to_string()))?;
     Ok(Client::new(Arc::new(transport)).with_call_timeout(patience))
 }
 
-/// Makes the folder. One that was used before is refused: its runs and its ledger would be mistaken
-/// for those of this test.
+/// Creates the folder. A used one is refused: its runs and its ledger would be mistaken for those
+/// of this test.
 pub(super) fn prepare(folder: &Path) -> Result<(), Failed> {
     let place = folder.display();
     if folder.join(DATA).exists() || ledger_of(folder).exists() {
@@ -172,7 +168,7 @@ pub(super) fn prepare(folder: &Path) -> Result<(), Failed> {
         .map_err(|error| Failed::usage(format_args!("the folder {place} cannot be made: {error}")))
 }
 
-/// Where the workers write down their attempts.
+/// Path of the file in which the workers record their attempts.
 pub(super) fn ledger_of(folder: &Path) -> PathBuf {
     folder.join("ledger.jsonl")
 }

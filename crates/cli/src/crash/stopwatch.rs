@@ -1,5 +1,5 @@
-//! How long clients had to wait for their calls, in all and since the fault during or after which they
-//! were answered.
+//! Measures how long clients wait for their calls, in all and since the fault during or after which
+//! they were answered.
 
 use std::{
     collections::BTreeMap,
@@ -9,26 +9,26 @@ use std::{
 
 use super::faults::Fault;
 
-/// The longest calls.
+/// Measures calls, and keeps the longest durations.
 #[derive(Default)]
 pub(super) struct Stopwatch {
     times: Mutex<Times>,
 }
 
-/// The longest times that calls took.
+/// The longest durations of calls.
 #[derive(Clone, Default)]
 pub(super) struct Times {
     /// The last fault, and when it began.
     fault: Option<(Fault, Instant)>,
-    /// From the beginning to the answer.
+    /// From the start of a call to its answer.
     pub(super) longest: Duration,
-    /// The part of it since the last fault had begun, by that fault. What an earlier one has held up is
-    /// not the fault of a later one.
+    /// The part of it since the start of the last fault, by that fault. A delay by an earlier fault
+    /// is not attributed to a later one.
     pub(super) by_fault: BTreeMap<Fault, Duration>,
 }
 
 impl Stopwatch {
-    /// From now on, calls are slow because of this fault.
+    /// From now on, slow calls are attributed to this fault.
     pub(super) fn blame(&self, fault: Fault) {
         self.times().fault = Some((fault, Instant::now()));
     }
@@ -52,7 +52,7 @@ impl Stopwatch {
         self.times().clone()
     }
 
-    /// Nothing that could panic is done under the lock.
+    /// A poisoned lock is fine: nothing that could panic runs under it.
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }

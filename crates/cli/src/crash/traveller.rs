@@ -1,6 +1,6 @@
-//! The clients of the crash test. Each makes one journey after the other: starts it, sends messages and
-//! updates in random order, tells it to arrive, and asks for its report. Every call has a key, and what
-//! is not answered is repeated with it.
+//! The clients of the crash test. Each makes one journey after another: starts it, sends messages
+//! and updates in random order, tells it to arrive, and asks for its report. Every call has an
+//! idempotency key, and an unanswered call is retried with it.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,33 +14,28 @@ use super::{
     stopwatch::Stopwatch,
 };
 
-/// How long a client repeats a call, and waits for a result: longer than any fault takes.
+/// How long a client retries a call, and waits for a result: longer than any fault takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long most sleeps are at most, in milliseconds.
+/// The longest of most sleeps, in milliseconds.
 const SHORT_NAP_MS: u64 = 150;
 
-/// What a client was told is done.
+/// What a client got acknowledged.
 #[derive(Debug)]
 pub(super) struct Journeyed {
-    /// The plan.
     pub(super) plan: Plan,
-    /// Keys of the messages that were acknowledged.
+    /// Keys of the acknowledged messages.
     pub(super) keys: BTreeSet<String>,
-    /// Ids of the updates that were completed.
+    /// Ids of the completed updates.
     pub(super) updates: BTreeSet<String>,
 }
 
-/// A client, and how it travels.
 pub(super) struct Traveller {
-    /// Makes the calls.
     pub(super) client: Client,
-    /// Measures them.
     pub(super) stopwatch: Arc<Stopwatch>,
-    /// Makes the plans.
     pub(super) rng: Rng,
-    /// One sleep in four may be so long: with several nodes, long enough to fall due while nobody has
-    /// the run.
+    /// One sleep in four may be this long: with several nodes, long enough to fall due while no
+    /// node owns the run.
     pub(super) longest_nap: Duration,
 }
 
@@ -121,7 +116,7 @@ impl Traveller {
     }
 }
 
-/// What was asked for, or a finding if it did not come.
+/// The result, or a finding if it did not come in time.
 pub(super) async fn within_patience<T>(
     id: &str,
     what: &str,
@@ -135,13 +130,14 @@ pub(super) async fn within_patience<T>(
 }
 
 enum Deed {
-    /// The message of this number.
+    /// The message with this number.
     Message(usize),
     /// An update by this amount.
     Add(u64),
 }
 
-/// Every acknowledged message once and in order, every update once, no sleep cut short.
+/// Checks that every acknowledged message arrived once and in order, every update once, and that no
+/// sleep was cut short.
 fn check_report(
     plan: &Plan,
     sent: Vec<String>,

@@ -1,4 +1,4 @@
-//! A person must decide, within a day.
+//! A workflow that a person must decide within a day.
 
 use abide::{
     approval::{Approvals, Request},

@@ -1,4 +1,4 @@
-//! One activity, and its result.
+//! A workflow with one activity, and its result.
 
 use abide::prelude::*;
 

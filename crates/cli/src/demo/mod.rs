@@ -1,4 +1,4 @@
-//! The workflows that `abide dev` brings along: small, complete, and worth reading as examples. One
+//! The workflows that `abide dev` includes: small, complete, and worth reading as examples. One
 //! file each.
 
 mod approval;
@@ -9,14 +9,14 @@ use abide::{Client, Worker};
 
 pub(crate) use self::{approval::Approval, hello::Hello, reminder::Reminder};
 
-/// What to try first: a wait for a person, seen from the list, and ended by a decision.
+/// What to try first: a wait for a person, shown in the list, and ended by a decision.
 pub(crate) const COMMANDS: [&str; 3] = [
     "workflow start --type approval --id order-1 --input '\"a new desk\"'",
     "approvals list",
     "approvals decide order-1 approve --by Ada",
 ];
 
-/// A worker with all of them.
+/// A worker with all demo workflows.
 pub(crate) fn worker(client: &Client) -> Worker {
     Worker::new(client)
         .identity("demo")

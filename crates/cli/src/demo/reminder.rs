@@ -1,4 +1,4 @@
-//! Sleeps, and can be asked and changed meanwhile.
+//! A workflow that sleeps, and answers queries and updates meanwhile.
 
 use std::time::Duration;
 

@@ -1,10 +1,9 @@
-//! Where to listen, as typed: an address with a port, with or without a scheme.
+//! A listening address as typed: with a port, and with or without a scheme.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use crate::failed::Failed;
 
-/// The address that is meant.
 pub(super) fn parse(text: &str) -> Result<SocketAddr, Failed> {
     let refuse = |why: &dyn std::fmt::Display| {
         Failed::usage(format_args!("cannot listen on {text:?}: {why}"))

@@ -1,5 +1,5 @@
-//! Configuration in layers: a flag wins over the environment, that over the file, that over the
-//! default. Flags and environment come together from the command line.
+//! Configuration in layers: a flag overrides the environment, which overrides the file, which
+//! overrides the default. clap reads flags and environment together.
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf, time::Duration};
 
@@ -91,7 +91,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// All layers together.
+    /// Merges all layers into one configuration.
     pub(super) fn merged(self, common: &Common) -> Result<Config, Failed> {
         let mut config = match &self.config {
             Some(path) => from_file(path)?,
@@ -123,8 +123,8 @@ impl Layers {
         if let Some(name) = self.certificate_name {
             config.node.get_or_insert_default().certificate_name = Some(name);
         }
-        // A secret has no place among arguments, which everybody on the machine sees. It is not for a server
-        // on a file, which may share the environment.
+        // A secret does not belong in arguments, which every user of the machine can see. A server
+        // on a file ignores it, because it may share the environment with servers that need it.
         if let Ok(secret) = env::var("ABIDE_NODE_SECRET")
             && (config.store.is_some() || config.node.is_some())
         {
@@ -140,7 +140,7 @@ impl Layers {
     }
 }
 
-/// A length of time with its unit, or a number of seconds.
+/// A duration with its unit, or a number of seconds.
 fn parse_lease(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) => Ok(Duration::from_secs(seconds)),

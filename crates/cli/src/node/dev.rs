@@ -96,7 +96,7 @@ impl Dev {
     }
 }
 
-/// The demo worker, while it works.
+/// The running demo worker.
 struct Demo {
     stop: oneshot::Sender<()>,
     worker: JoinHandle<()>,
@@ -106,7 +106,7 @@ impl Demo {
     fn begin(client: &Client) -> Self {
         let (stop, stopped) = oneshot::channel();
         let worker = demo::worker(client).run_until(async {
-            // The other end is kept until it is used.
+            // The sender lives until it is used.
             let _ = stopped.await;
         });
         let worker = tokio::spawn(async move {
@@ -118,7 +118,7 @@ impl Demo {
     }
 
     async fn end(self) {
-        // A worker that has ended needs not be told, and what it died of was logged.
+        // A worker that has ended needs no signal, and its error was logged.
         let _ = self.stop.send(());
         let _ = self.worker.await;
     }
@@ -147,7 +147,7 @@ fn welcome(url: &str, http: &str, data: &std::path::Path, common: &Common, demo:
     text
 }
 
-/// How this program was called, so that the commands can be copied.
+/// The name under which this program was called, so that the printed commands can be copied.
 fn program() -> String {
     env::args().next().filter(|name| !name.is_empty()).unwrap_or_else(|| "abide".into())
 }

@@ -1,5 +1,5 @@
-//! A running engine with its listeners, as `dev` and `serve` have it: started with errors that say what
-//! to do, ended by Ctrl-C or SIGTERM.
+//! A running engine with its listeners, for `dev` and `serve`: errors at its start say what to do,
+//! and Ctrl-C or SIGTERM stops it.
 
 mod address;
 mod config;
@@ -15,8 +15,8 @@ use abide_store_sqlite::OpenError;
 use self::stop::Stop;
 use crate::failed::Failed;
 
-/// Starts an engine and its listeners, and waits until it has everything in memory. That may take for
-/// ever, as with a name that another node has: one that is told to stop meanwhile ends, and there is none.
+/// Starts an engine and its listeners, and waits until everything is in memory. That may take for
+/// ever, for example if another node has the same name. `None` if it is told to stop meanwhile.
 async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed> {
     let (grpc, data) = (config.grpc_address, config.data.clone());
     let server = Server::open(config).await.map_err(|error| match error {
@@ -36,7 +36,7 @@ async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed
     })?;
     let engine = Arc::clone(server.engine());
     tokio::select! {
-        // A server whose engine has failed waits for nothing more, so that is looked at first.
+        // A server whose engine has failed never becomes ready, so check for failure first.
         biased;
         reason = engine.failed() => return Err(Failed::refused(ServerError::Engine(reason))),
         () = server.ready() => return Ok(Some(server)),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first ends the engine in order, the second at once.
+//! Ctrl-C and SIGTERM: the first stops the engine gracefully, the second at once.
 
 use std::{future::Future, process};
 
@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failed::Failed;
 
-/// The exit code of a process that was told twice, as shells show a process ended by Ctrl-C.
+/// The exit code after a second signal, as shells report a process ended by Ctrl-C.
 const TOLD_TWICE: i32 = 130;
 
 /// Waits for the signals that end a process.
@@ -29,7 +29,7 @@ impl Stop {
         })
     }
 
-    /// Waits until the process is told to stop.
+    /// Waits for a signal.
     pub(super) async fn told(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -37,7 +37,7 @@ impl Stop {
         }
     }
 
-    /// Ends in order, or at once if told again.
+    /// Ends gracefully, or at once on another signal.
     pub(super) async fn unless_told_again<T>(&mut self, end: impl Future<Output = T>) -> T {
         tokio::select! {
             ended = end => ended,

@@ -1,11 +1,12 @@
-//! How the code of a run does not fit its history.
+//! The mismatch between a run's code and its history.
 
 use abide_core::event::{Blocked, BlockedReason};
 use serde_json::{Value, json};
 
 use super::snake_case;
 
-/// For programs: a field for each fact. Keys and fingerprints are those of a condition, if one differs.
+/// For programs: a field for each fact. Keys and fingerprints are those of a condition, if one
+/// differs.
 pub(crate) fn blocked(blocked: &Blocked) -> Value {
     json!({
         "reason": snake_case(&format!("{:?}", blocked.reason)), "at": blocked.at,

@@ -1,5 +1,4 @@
-//! The facts of an event as named values, for histories: all that a person asks for, in one place for
-//! tables and JSON.
+//! The facts of an event as named values, for histories: the same for tables and JSON.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(crate) fn fields(fact: &Fact) -> Map<String, Value> {
     fields
 }
 
-/// The value says something.
+/// Whether the value is worth showing.
 fn said(value: &Value) -> bool {
     match value {
         Value::Null => false,

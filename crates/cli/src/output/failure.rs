@@ -1,11 +1,11 @@
-//! A failure and what led to it.
+//! A failure and its causes.
 
 use abide_core::failure::Failure;
 use serde_json::{Value, json};
 
 use super::payload::payloads;
 
-/// Causes that are shown: more than an engine stores, and fewer levels than readers of JSON take.
+/// Causes that are shown: more than an engine stores, and fewer levels than JSON readers accept.
 const CAUSES_MAX: usize = 100;
 
 /// For programs: each failure with its cause inside.

@@ -1,4 +1,4 @@
-//! What people and programs read: tables and sentences, or JSON with one object per line.
+//! Output for people and programs: tables and sentences, or JSON with one object per line.
 
 mod blocked;
 mod event;
@@ -26,7 +26,7 @@ pub(crate) use self::{
 };
 use crate::failed::Failed;
 
-/// Writes to standard output, in the form that was asked for.
+/// Writes to standard output, in the requested form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -37,12 +37,12 @@ impl Output {
         Self { json }
     }
 
-    /// Programs read this.
+    /// Whether the output is JSON for programs.
     pub(crate) const fn json(self) -> bool {
         self.json
     }
 
-    /// Words for people, at once. They may hold text of others.
+    /// Prints words for people at once. They may contain text from users, which is escaped.
     pub(crate) fn line(self, text: impl fmt::Display) -> Result<(), Failed> {
         self.write(&visible_lines(&text.to_string()))
     }
@@ -53,7 +53,7 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// One object for programs, or these words for people.
+    /// Prints one object for programs, or these words for people.
     pub(crate) fn say(
         self,
         object: &impl Serialize,
@@ -62,7 +62,7 @@ impl Output {
         if self.json { self.object(object) } else { self.line(words) }
     }
 
-    /// One object, on one line.
+    /// Prints one object, on one line.
     pub(crate) fn object(self, object: &impl Serialize) -> Result<(), Failed> {
         let text = serde_json::to_string(object)
             .map_err(|error| Failed::refused(format_args!("JSON cannot be written: {error}")))?;
@@ -70,7 +70,7 @@ impl Output {
     }
 }
 
-/// `TaskRunning` as `task_running`, the form in which programs read names.
+/// Turns `TaskRunning` into `task_running`, the form of names for programs.
 pub(crate) fn snake_case(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for (place, letter) in name.chars().enumerate() {

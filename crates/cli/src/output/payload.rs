@@ -1,10 +1,8 @@
-//! User data as JSON: what is JSON as it is, anything else by its encoding and its bytes in
-//! hexadecimal.
+//! User data as JSON: JSON as it is, anything else as its encoding and its bytes in hexadecimal.
 
 use abide_core::payload::Payload;
 use serde_json::{Value, json};
 
-/// One value.
 pub(crate) fn payload(payload: &Payload) -> Value {
     serde_json::from_slice(&payload.data).unwrap_or_else(|_| {
         let encoding = payload.metadata.get("encoding");
@@ -14,7 +12,7 @@ pub(crate) fn payload(payload: &Payload) -> Value {
     })
 }
 
-/// A result: nothing, one value, or all of several.
+/// A result: null, one value, or a list of several.
 pub(crate) fn payloads(payloads: &[Payload]) -> Value {
     match payloads {
         [] => Value::Null,

@@ -4,10 +4,9 @@ use std::fmt;
 
 use super::visible;
 
-/// Between two columns.
 const GAP: &str = "  ";
 
-/// Rows in aligned columns, below their names.
+/// Rows in aligned columns, below a heading.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,

@@ -1,5 +1,5 @@
-//! Times as people say them: "in 23 h", "3 min ago", and the exact moment beside it; and the way back,
-//! from what they type.
+//! Times as people say them, "in 23 h" or "3 min ago", with the exact moment beside it; and parsing
+//! of what they type.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use jiff::{Span, SpanRelativeTo};
 
 use crate::failed::Failed;
 
-/// What the clock of this machine says.
+/// The time of this machine's clock.
 pub(crate) fn system_now() -> Timestamp {
     SystemTime::now().into()
 }
@@ -19,7 +19,7 @@ pub(crate) fn absolute(at: Timestamp) -> String {
     seconds.to_string().replace('T', " ")
 }
 
-/// As seen from `now`.
+/// The distance from `now`, in words.
 pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     if at.never() {
         return "never".into();
@@ -35,7 +35,7 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How long, in the largest unit of which there are at least two.
+/// A duration, in the largest unit of which there are at least two.
 fn length(seconds: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "min")];
     let unit = UNITS.into_iter().find(|(size, _)| seconds >= 2 * size);
@@ -43,7 +43,7 @@ fn length(seconds: u64) -> String {
     format!("{} {name}", (seconds + size / 2) / size)
 }
 
-/// A length of time as typed: `90s`, `2h 30m`, `3 days`.
+/// Parses a duration: `90s`, `2h 30m`, `3 days`.
 pub(crate) fn parse_length(text: &str) -> Result<Duration, String> {
     let spoken = |error: &dyn std::fmt::Display| format!("{error}; write it as 90s or 2h 30m");
     let span: Span = text.parse().map_err(|error: jiff::Error| spoken(&error))?;
@@ -52,7 +52,7 @@ pub(crate) fn parse_length(text: &str) -> Result<Duration, String> {
     Duration::try_from(length).map_err(|_| spoken(&"it lies in the past"))
 }
 
-/// A moment as typed: `2026-12-24T18:00:00Z`, or with another offset.
+/// Parses a moment: `2026-12-24T18:00:00Z`, or with another offset.
 pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
     let spoken = |error: &dyn std::fmt::Display| format!("{error}; write 2026-12-24T18:00:00Z");
     let at: jiff::Timestamp = text.parse().map_err(|error: jiff::Error| spoken(&error))?;

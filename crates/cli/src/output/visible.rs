@@ -1,5 +1,5 @@
-//! Text of others, shown so that it cannot move the cursor, change colours or reorder what stands around
-//! it. Whoever may name a workflow could otherwise write over what an operator reads.
+//! Escapes text from users, so that it cannot move the cursor, change colours or reorder the text
+//! around it. Otherwise a user who names a workflow could overwrite what an operator reads.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ pub(crate) fn visible(text: &str) -> String {
     escaped(text, |letter| letter.is_control())
 }
 
-/// The same of a text that may have several lines.
+/// The same for a text that may have several lines.
 pub(crate) fn visible_lines(text: &str) -> String {
     escaped(text, |letter| letter.is_control() && letter != '\n')
 }
@@ -26,7 +26,7 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Marks that change the direction in which text is shown.
+/// Characters that change the direction of text.
 const fn reorders(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! The histories that are to be replayed: files as they are, or fetched from an engine into files.
+//! The histories to replay: files as they are, or fetched from an engine into files.
 
 use std::{
     fs,
@@ -14,10 +14,9 @@ use abide_core::{
 
 use crate::{failed::Failed, workflow::pages};
 
-/// One history.
 pub(super) struct History {
     pub(super) file: PathBuf,
-    /// What people call it: the file, or the workflow's id.
+    /// Its name for people: the file, or the workflow's id.
     pub(super) name: String,
     pub(super) workflow: String,
     pub(super) run: String,
@@ -25,19 +24,19 @@ pub(super) struct History {
     pub(super) events: usize,
 }
 
-/// All that are to be replayed.
+/// All histories to replay.
 pub(super) struct Gathered {
     pub(super) histories: Vec<History>,
     pub(super) fetched: Option<Fetched>,
 }
 
-/// How many runs were looked at, of how many that there are.
+/// How many runs were fetched, and how many there are.
 pub(super) struct Fetched {
     pub(super) runs: usize,
     pub(super) of: u64,
 }
 
-/// The histories of these files, and of the files of these folders.
+/// The histories in these files, and in the files of these folders.
 pub(super) fn of_files(named: &[PathBuf]) -> Result<Gathered, Failed> {
     let mut histories = Vec::new();
     for path in named {
@@ -51,7 +50,7 @@ pub(super) fn of_files(named: &[PathBuf]) -> Result<Gathered, Failed> {
     Ok(Gathered { histories, fetched: None })
 }
 
-/// Fetches the histories of the newest runs that pass the filter.
+/// Fetches the histories of the newest runs that match the filter.
 pub(super) async fn fetch(
     client: &Client,
     filter: RunFilter,
@@ -92,7 +91,7 @@ impl History {
     }
 }
 
-/// The file itself, or the histories of a folder by name.
+/// The file itself, or the histories in a folder, sorted by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failed> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -1,7 +1,7 @@
-//! `abide replay`: does a new build of a worker's program fit the histories of runs that there are?
+//! `abide replay`: does a new build of a worker's program fit the histories of existing runs?
 //!
-//! `histories` gathers them, from files or from a server; `program` starts the worker's program, which
-//! replays them, and reads what it tells.
+//! `histories` gathers them, from files or from a server; `program` starts the worker's program,
+//! which replays them, and reads its report.
 
 mod histories;
 mod program;
@@ -50,17 +50,17 @@ pub(crate) struct Replay {
     program: Vec<OsString>,
 }
 
-/// A history and what came of it.
+/// A history and its outcome.
 struct Replayed {
     history: histories::History,
     end: End,
 }
 
-/// What came of a history.
+/// The outcome of a history.
 enum End {
     /// A worker has replayed it.
     Outcome(ReplayOutcome),
-    /// A worker has the workflow, but the program did not come to it: why.
+    /// A worker has the workflow, but the program did not get to it, for this reason.
     NotReplayed(String),
     /// No worker has the workflow.
     UnknownType,
@@ -116,7 +116,7 @@ fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The outcome as programs read it, and what is to be said about it.
+/// The outcome as programs read it, and the text for people.
 fn told(end: &End) -> (&'static str, Option<&str>) {
     match end {
         End::Outcome(ReplayOutcome::Fits) => ("fits", None),

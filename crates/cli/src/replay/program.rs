@@ -1,5 +1,5 @@
-//! The worker's program: it is started, replays, and tells. It may also go on with other things, so it
-//! is ended as soon as it has told of every history.
+//! Starts the worker's program, which replays and reports. It may go on with other work, so it is
+//! killed as soon as it has reported on every history.
 
 use std::{
     collections::BTreeSet,
@@ -17,13 +17,13 @@ use tokio::process::{Child, Command};
 use super::{End, Replayed, histories::History};
 use crate::failed::Failed;
 
-/// How often the report is looked at.
+/// How often the report is read.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How much of what the program said is shown if it tells nothing.
+/// Lines of the program's output that are shown if it reports nothing.
 const LINES_MAX: usize = 10;
 
-/// Why the program is not waited for any longer.
+/// Why the program is no longer waited for.
 enum Stopped {
     AllTold,
     Exited(ExitStatus),
@@ -40,7 +40,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Lets the program replay the histories, and gives what it told.
+/// Lets the program replay the histories, and returns its report.
 pub(super) async fn replay(
     words: &[OsString],
     timeout: Duration,
@@ -68,7 +68,7 @@ pub(super) async fn replay(
     Ok(histories.into_iter().map(replayed).collect())
 }
 
-/// What came of a history; nothing if a worker has the workflow and did not tell of it.
+/// The outcome of a history; `None` if a worker has the workflow and did not report on it.
 fn end_of(history: &History, reports: &[ReplayReport]) -> Option<End> {
     let mut known = false;
     for report in reports {
@@ -85,7 +85,7 @@ fn end_of(history: &History, reports: &[ReplayReport]) -> Option<End> {
     (!known).then_some(End::UnknownType)
 }
 
-/// Starts the program. What it says is kept apart from what we say.
+/// Starts the program. Its output is kept apart from ours.
 fn start(words: &[OsString], meeting: &ReplayFolder, said: &Path) -> Result<Child, Failed> {
     let file = File::create(said)?;
     let mut command = Command::new(&words[0]);
@@ -118,7 +118,7 @@ async fn wait(
     }
 }
 
-/// How many histories were told of; two workers may have the same workflow.
+/// Number of histories that were reported; two workers may have the same workflow.
 fn told(reports: &[ReplayReport]) -> usize {
     let mut files = BTreeSet::new();
     for report in reports {
@@ -129,7 +129,7 @@ fn told(reports: &[ReplayReport]) -> usize {
     files.len()
 }
 
-/// What to say of a program that told of no history.
+/// The error for a program that reported no history.
 fn told_nothing(
     program: &OsString,
     stopped: &Stopped,

@@ -40,7 +40,7 @@ pub(crate) struct Paged {
 }
 
 impl Filter {
-    /// The filter as the engine understands it.
+    /// The filter for the engine.
     pub(crate) fn of_engine(self) -> Result<WaitFilter, Failed> {
         Ok(WaitFilter {
             workflow: self.workflow.map(Into::into),

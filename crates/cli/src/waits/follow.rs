@@ -38,7 +38,7 @@ impl Follow {
     }
 }
 
-/// Everything that is waited for, on one line.
+/// All waits, on one line.
 fn line(waits: &[ShownWait]) -> String {
     let now = system_now();
     let one = |wait: &ShownWait| match waits_for(wait.kind, &wait.name) {

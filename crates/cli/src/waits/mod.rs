@@ -40,10 +40,9 @@ impl Command {
     }
 }
 
-/// How many rows are read at once.
 const PAGE: usize = 200;
 
-/// Reads pages until there are enough rows that pass, or no more.
+/// Reads pages until enough rows match, or there are no more.
 pub(crate) async fn pages(
     client: &Client,
     mut filter: WaitFilter,
@@ -61,7 +60,7 @@ pub(crate) async fn pages(
     Ok(rows)
 }
 
-/// The wait of this id, of the timer of this id, or of this name.
+/// Finds a wait by its id, by the id of its timer, or by its name.
 pub(crate) fn find<'a>(
     waits: &'a [ShownWait],
     named: &str,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::{absolute, condition, mover, origin, payload, relative, snake_case};
 
-/// The end of a wait, from here and exactly.
+/// The end of a wait, relative to now and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
     if at.never() {
         "no deadline".into()
@@ -20,12 +20,12 @@ pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How often.
+/// A count in words: `once`, `3 times`.
 pub(crate) fn times(count: u32) -> String {
     if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
-/// What is waited for, in words.
+/// What the run waits for, in words.
 pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
     match kind {
         WaitKind::Timer => "time".into(),
@@ -36,12 +36,12 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
         WaitKind::Approval if name.is_empty() => "approval".into(),
-        // The keys of the SDK say what they are.
+        // The SDK's keys begin with what they are.
         WaitKind::Approval => format!("approval {}", name.trim_start_matches("approval:")),
     }
 }
 
-/// What would end it, in words.
+/// What would end the wait, in words.
 pub(crate) fn ended_by(kind: WaitKind, name: &str, until: Timestamp) -> String {
     let end = |end| match end {
         WaitEnd::Time => "its time".into(),
@@ -53,7 +53,7 @@ pub(crate) fn ended_by(kind: WaitKind, name: &str, until: Timestamp) -> String {
     kind.ended_by(until).into_iter().map(end).collect::<Vec<_>>().join(" or ")
 }
 
-/// One wait of a run, as programs read it.
+/// One wait of a run, as JSON for programs.
 pub(crate) fn object(wait: &ShownWait) -> Value {
     let (key, fingerprint) = condition(wait.origin.as_ref());
     let mut fields = json!({
@@ -70,7 +70,7 @@ pub(crate) fn object(wait: &ShownWait) -> Value {
     fields
 }
 
-/// A wait in a list, as programs read it.
+/// A wait in a list, as JSON for programs.
 pub(crate) fn row_object(row: &WaitRow) -> Value {
     let key = abide_core::run::WaitKey::from_bytes(&row.wait);
     let mut fields = json!({
@@ -84,7 +84,7 @@ pub(crate) fn row_object(row: &WaitRow) -> Value {
     fields
 }
 
-/// What is shown to the person who must act. A row whose details are damaged is still worth showing.
+/// Details for the person who must act. A row whose details are damaged is still worth showing.
 pub(crate) fn details(row: &WaitRow) -> Option<WaitDetails> {
     codec::decode_wait_details(row.details.clone()).ok().flatten()
 }

@@ -105,7 +105,8 @@ fn waits(waits: &[ShownWait]) -> Table {
     table
 }
 
-/// What a wait is about, who may act, and what was and may be done to its end, if there is any of it.
+/// What a wait is about, who may act, and what was done and may be done to its end, if any of it is
+/// known.
 fn about(wait: &ShownWait) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(details) = &wait.details {

@@ -85,7 +85,7 @@ impl Status {
     }
 }
 
-/// A moment, or how long ago it was.
+/// Parses a moment, or how long ago it was.
 fn past(text: &str) -> Result<Timestamp, String> {
     match parse_length(text) {
         Ok(length) => Ok(ago(length)),

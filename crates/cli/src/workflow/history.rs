@@ -84,12 +84,12 @@ fn show(events: &[Event], output: Output) -> Result<(), Failed> {
     })
 }
 
-/// Events come one by one, so their columns have fixed widths.
+/// Events are printed one by one, so their columns have fixed widths.
 fn line(number: &str, time: &str, event: &str, facts: &str) -> String {
     format!("{number:>5}  {time:20}  {event:23}  {facts}").trim_end().to_owned()
 }
 
-/// All facts on one line; those of a nested object stand beside the others.
+/// All facts on one line, with those of a nested object beside the others.
 fn brief(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in facts {

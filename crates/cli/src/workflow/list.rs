@@ -25,7 +25,7 @@ pub(crate) struct List {
     limit: usize,
 }
 
-/// A run, as programs read it.
+/// A run, as JSON for programs.
 #[derive(Serialize)]
 struct Shown {
     workflow: String,
@@ -52,7 +52,7 @@ impl List {
     }
 }
 
-/// Reads until there is enough or no more.
+/// Reads pages until there are enough rows or no more.
 pub(crate) async fn pages(
     client: &Client,
     mut filter: RunFilter,

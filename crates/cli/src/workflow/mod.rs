@@ -1,4 +1,4 @@
-//! `abide workflow`: what clients and operators do to workflows, one file per command.
+//! `abide workflow`: operations on workflows, one file per command.
 
 mod cancel;
 mod count;
@@ -90,7 +90,7 @@ impl Target {
 }
 
 impl Target {
-    /// Why something could not be done to it.
+    /// Why an operation on this workflow failed.
     pub(crate) fn failed(&self, error: ClientError) -> Failed {
         let id = &self.id;
         let ClientError::NotFound = error else { return Failed::about(id, error) };
@@ -102,7 +102,7 @@ impl Target {
     }
 }
 
-/// Says that something was done to a workflow.
+/// Reports that something was done to a workflow.
 pub(crate) fn done(output: Output, what: &str, id: &str) -> Result<(), Failed> {
     output.say(&serde_json::json!({ "done": what, "workflow": id }), format_args!("{what} {id}"))
 }

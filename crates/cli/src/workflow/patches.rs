@@ -32,7 +32,7 @@ pub(crate) struct Patches {
     limit: usize,
 }
 
-/// How many runs stand how to a patch.
+/// Numbers of runs by their state towards a patch.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Standing {
     patched: usize,
@@ -77,7 +77,7 @@ impl Patches {
     }
 }
 
-/// Adds what one run remembers.
+/// Adds what one run's history records.
 fn count(history: &[Event], patches: &mut BTreeMap<String, Standing>) {
     for event in history {
         if let Fact::MarkerRecorded(recorded) = &event.body.fact

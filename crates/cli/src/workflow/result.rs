@@ -31,7 +31,7 @@ impl ResultOf {
     }
 }
 
-/// Prints what a workflow returned.
+/// Prints the result of a workflow.
 pub(super) fn print_result(output: Output, id: &str, result: &[Payload]) -> Result<(), Failed> {
     let result = payloads(result);
     output.say(&json!({ "workflow": id, "result": result }), &result)

@@ -158,7 +158,7 @@ impl Start {
     }
 }
 
-/// A run that is there, and what became of the update that came with its start.
+/// A started or existing run, and the outcome of the update that came with its start.
 struct Started {
     handle: WorkflowHandle<Untyped>,
     new: bool,
@@ -176,7 +176,7 @@ impl Started {
         Ok(Self { handle: workflow, new: started, update: Some(update) })
     }
 
-    /// What happened to the run.
+    /// What happened to the run, in words.
     fn shown(&self, id: &str) -> String {
         let done = if self.new { "started" } else { "exists" };
         format!("{done} {id} (run {})", self.run())
@@ -186,7 +186,7 @@ impl Started {
         self.handle.run_id().map(|run| run.to_string()).unwrap_or_default()
     }
 
-    /// The result of the update. If it has none, the run is there all the same, which is said too.
+    /// The result of the update. If it has none, the error also says that the run exists.
     fn update(&self, id: &str) -> Result<Option<Value>, Failed> {
         match &self.update {
             None => Ok(None),

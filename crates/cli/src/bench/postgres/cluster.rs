@@ -1,4 +1,4 @@
-//! Servers on one database, as processes of their own, with their shards spread over all of them.
+//! Servers on one database in their own processes, with the shards spread over all of them.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +17,14 @@ use crate::{
     failed::Failed,
 };
 
-/// How long nodes may take to share the shards, and how often that is looked at.
+/// How long nodes may take to share the shards, and the interval between checks.
 const SHARED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The servers of one database. They end when this is dropped.
+/// The servers of one database. They are killed when dropped.
 pub(super) struct Cluster<'a> {
     database: &'a Database,
-    /// What the servers know each other by.
+    /// The secret that the servers authenticate each other with.
     secret: Secret,
     nodes: Vec<Node>,
     workers: Vec<Child>,
@@ -37,7 +37,7 @@ struct Node {
 }
 
 impl<'a> Cluster<'a> {
-    /// Starts so many servers, and waits until each has its share.
+    /// Starts so many servers, and waits until each has its share of the shards.
     pub(super) async fn start(database: &'a Database, count: usize) -> Result<Self, Failed> {
         let mut cluster =
             Self { database, secret: Secret::draw(), nodes: Vec::new(), workers: Vec::new() };
@@ -70,7 +70,7 @@ impl<'a> Cluster<'a> {
         Err(Failed::refused("the nodes did not share the shards"))
     }
 
-    /// Starts a worker for each node, in a process of its own.
+    /// Starts a worker for each node, in its own process.
     pub(super) async fn start_workers(&mut self) -> Result<(), Failed> {
         for node in &self.nodes {
             self.workers.push(spawn_worker(&node.url).await?);
@@ -78,7 +78,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// A client of each node.
+    /// A client for each node.
     pub(super) async fn clients(&self) -> Result<Vec<Client>, Failed> {
         let mut clients = Vec::new();
         for node in &self.nodes {
@@ -87,7 +87,7 @@ impl<'a> Cluster<'a> {
         Ok(clients)
     }
 
-    /// What servers, workers and this process have used.
+    /// Resources that servers, workers and this process have used.
     pub(super) fn usage(&self) -> Option<Usage> {
         let servers = self.nodes.iter().map(|node| node.process.id());
         let workers = self.workers.iter().map(Child::id);
@@ -112,7 +112,7 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    /// Starts another node in the place of a killed one, and waits until it has its share.
+    /// Starts a node in place of a killed one, and waits until it has its share.
     pub(super) async fn restore(&mut self) -> Result<(), Failed> {
         self.join(format!("node-{}", self.nodes.len() + 1)).await?;
         self.shared().await

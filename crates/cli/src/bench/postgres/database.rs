@@ -1,5 +1,5 @@
-//! Databases that are made for a measurement and dropped after it, and what they tell about the work
-//! that was done in them.
+//! Databases that are created for a measurement and dropped after it, and their statistics about
+//! the work done.
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -11,7 +11,7 @@ use crate::{
     failed::Failed,
 };
 
-/// A PostgreSQL server, as somebody who may make databases there.
+/// A PostgreSQL server, with a user that may create databases.
 pub(super) struct DatabaseServer {
     address: Address,
     connection: Client,
@@ -24,7 +24,7 @@ impl DatabaseServer {
         Ok(Self { address, connection })
     }
 
-    /// Makes a database, measures in it, and drops it, whatever came of the measurement.
+    /// Creates a database, measures in it, and drops it, whatever the outcome.
     pub(super) async fn with_database<T, F: Future<Output = Result<T, Failed>>>(
         &self,
         purpose: &str,
@@ -47,19 +47,19 @@ impl DatabaseServer {
     }
 }
 
-/// A database of a measurement.
+/// A database for one measurement.
 pub(super) struct Database {
-    /// Where servers find it.
+    /// Address for the servers.
     pub(super) address: String,
     connection: Client,
 }
 
-/// What was done in a database so far.
+/// Work done in a database so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
-    /// Bytes of the log that all databases of the server share.
+    /// Bytes of the write-ahead log, which all databases of the server share.
     pub(super) log_bytes: f64,
-    /// Rows that were added, changed or removed.
+    /// Rows that were inserted, updated or deleted.
     pub(super) rows: f64,
     pub(super) commits: f64,
     /// Bytes of tables and indexes.
@@ -69,7 +69,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// What was done since then.
+    /// The difference to an earlier measurement.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             log_bytes: self.log_bytes - before.log_bytes,
@@ -99,8 +99,8 @@ impl Database {
         })
     }
 
-    /// The first process of the server, if that runs on this machine: the parent of the one at the
-    /// other end of this connection.
+    /// The first process of the server, if it runs on this machine: the parent of the process at
+    /// the other end of this connection.
     async fn server_process(&self) -> Result<Option<u32>, Failed> {
         let here =
             "SELECT pg_backend_pid(), coalesce(inet_server_addr() = inet_client_addr(), true)";
@@ -110,9 +110,10 @@ impl Database {
         Ok(process.and_then(|process| parent_of(process, "postgres")))
     }
 
-    /// Which node serves which shards, as far as anybody has claimed them.
+    /// Which node serves which shards, for the shards that are claimed.
     pub(super) async fn owners(&self) -> Result<BTreeMap<String, Vec<ShardId>>, Failed> {
-        // An owner is a process of a node: the node's name, and what tells its processes apart.
+        // An owner is a process of a node: the node's name, and a suffix that distinguishes its
+        // processes.
         let claimed = "SELECT split_part(owner, '#', 1), shard FROM abide.shards WHERE owner <> ''";
         let nothing: &[&(dyn ToSql + Sync)] = &[];
         let rows =
@@ -129,7 +130,7 @@ impl Database {
     }
 }
 
-/// The address of a database, whose name can be changed.
+/// The address of a database, whose name can be replaced.
 #[derive(Debug)]
 struct Address(String);
 
@@ -158,12 +159,12 @@ impl Address {
 async fn connect(address: &str) -> Result<Client, Failed> {
     let (client, connection) =
         tokio_postgres::connect(address, NoTls).await.map_err(|error| refused(&error))?;
-    // It ends with the client; whoever uses the client is told why it is lost.
+    // The task ends with the client, and users of the client get the error.
     tokio::spawn(connection);
     Ok(client)
 }
 
-/// What the database said, which the error itself leaves out.
+/// The message of the database, which the error's own text leaves out.
 fn refused(error: &Error) -> Failed {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     Failed::refused(format_args!("the database: {error}{}", cause.unwrap_or_default()))

@@ -1,5 +1,5 @@
-//! What happens to runs when their node is killed: when the first of them goes on elsewhere, when all
-//! have, and that none of their timers is lost or fires twice.
+//! Measures what happens to runs when their node is killed: when the first of them continues on
+//! another node, when all have, and that no timer is lost or fires twice.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,39 +24,39 @@ use crate::{
     output::system_now,
 };
 
-/// The lease that servers have if nobody says otherwise.
+/// The servers' default lease.
 const LEASE: Duration = Duration::from_secs(5);
 
-/// How many servers there are; one is killed.
+/// Number of servers; one of them is killed.
 const NODES: usize = 3;
 
 /// Runs that sleep in each round. Their timers fall due from the kill on, over the time of a lease.
 const RUNS: u64 = 320;
 
-/// How much time runs get to fall asleep before the kill.
+/// Time for the runs to fall asleep before the kill.
 const LEAD: Duration = Duration::from_secs(8);
 
-/// How long after the kill all runs must have gone on.
+/// Time after the kill within which all runs must have continued.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was measured.
 #[derive(Clone, Copy, Default)]
 pub(in crate::bench) struct Figures {
-    /// From the kill to the first run of the killed node that went on: the longest of all rounds.
+    /// Seconds from the kill until the first run of the killed node continued: the longest of all
+    /// rounds.
     pub(in crate::bench) first_s: f64,
     /// Timers that did not fire exactly once.
     pub(in crate::bench) wrong: u64,
     pub(in crate::bench) lease_s: f64,
 }
 
-/// One kill.
+/// Outcome of one kill.
 #[derive(Default)]
 struct Round {
-    /// Runs of the killed node.
+    /// Number of runs of the killed node.
     runs: usize,
     first: Duration,
     last: Duration,
-    /// How late runs of the other nodes went on at most.
+    /// How late the runs of the other nodes continued, at most.
     others: Duration,
     wrong: u64,
 }
@@ -72,7 +72,7 @@ pub(super) async fn measure(
     let [caller, worked, ..] = clients.as_slice() else {
         return Err(Failed::refused("there are too few nodes to kill one"));
     };
-    // Neither is connected to the node that is killed: what is measured is the engine.
+    // Neither is connected to the node that is killed: the engine is measured, not the reconnect.
     let worker = LocalWorker::begin(worked);
     let mut worst = Figures { lease_s: LEASE.as_secs_f64(), ..Figures::default() };
     for kill in 1..=kills {
@@ -112,9 +112,9 @@ async fn kill_one(cluster: &mut Cluster<'_>, client: &Client) -> Result<Round, F
     let killed_at = system_now();
     cluster.kill_last().await?;
     let dead_at = system_now();
-    // A run that does not go on is found by its history.
+    // A run that does not continue is found by its history.
     let _ = tokio::time::timeout(PATIENCE, resumed::until_resumed(goal)).await;
-    // What was due before the node was dead may have gone on there.
+    // Runs that were due before the node died may have continued there.
     let mut gone_on = resumed::take().0;
     gone_on.retain(|(due, _)| *due > dead_at);
     let mut round = judge(&runs, &shards, killed_at, gone_on);
@@ -126,7 +126,7 @@ async fn kill_one(cluster: &mut Cluster<'_>, client: &Client) -> Result<Round, F
     Ok(round)
 }
 
-/// Lets runs fall asleep, each until a millisecond of its own. Gives their ids by that time.
+/// Puts runs to sleep, each until its own millisecond. Returns their ids by that time.
 async fn fall_asleep(
     client: &Client,
     first: Timestamp,
@@ -150,7 +150,7 @@ async fn fall_asleep(
     Ok(runs)
 }
 
-/// When the runs of the killed node went on, and the others.
+/// When the runs of the killed node continued, and those of the others.
 fn judge(
     runs: &BTreeMap<Timestamp, String>,
     shards: &[ShardId],

@@ -1,5 +1,5 @@
-//! `abide bench postgres`: the store, one node, several nodes, runs that wait and a failover on a
-//! PostgreSQL server, all in one run, because each is judged by the others.
+//! `abide bench postgres`: the store, one node, several nodes, waiting runs and a failover on a
+//! PostgreSQL server, all in one run, because each figure is judged by the others.
 
 mod cluster;
 mod database;
@@ -52,7 +52,6 @@ pub(super) struct Postgres {
     waiting: u64,
 }
 
-/// What was measured.
 #[derive(Default)]
 pub(super) struct Figures {
     pub(super) transitions_per_s: f64,
@@ -62,10 +61,9 @@ pub(super) struct Figures {
     pub(super) failover: Option<Failover>,
 }
 
-/// Figures of killed nodes.
 pub(super) use self::failover::Figures as Failover;
 
-/// How long the database may take to count what was done.
+/// How long the database may take to update its statistics.
 const COUNTED: Duration = Duration::from_millis(1_500);
 
 impl Postgres {
@@ -92,7 +90,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// The store alone, in groups.
+    /// The store alone, with group commits.
     async fn raw(&self, database: &Database, session: &Session<'_>) -> Result<f64, Failed> {
         let options = Options::new(&database.address).map_err(Failed::usage)?;
         let (clients, time) = (self.concurrency, Until::Elapsed(session.time));

@@ -1,4 +1,4 @@
-//! What runs that wait cost the database: bytes, rows, and the log that writes them.
+//! What waiting runs cost the database: bytes, rows, and write-ahead log.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
 /// Longer than any measurement.
 const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Puts runs to sleep, then as many that wait for a signal, and looks at what they added.
+/// Starts sleeping runs, then as many that wait for a signal, and measures what they added.
 pub(super) async fn measure(
     database: &Database,
     runs: u64,
@@ -41,7 +41,7 @@ pub(super) async fn measure(
     tell(session, "runs that wait for a signal", runs, signalled)
 }
 
-/// What so many runs add, after which so many wait in all.
+/// What so many new runs add, until so many wait in all.
 async fn added(
     database: &Database,
     client: &Client,

@@ -1,5 +1,5 @@
-//! A node loses its way to the database for longer than its lease: connections are refused, or bytes
-//! disappear. Clients and other nodes still reach it.
+//! A node loses its connection to the database for longer than its lease: connections are refused,
+//! or bytes disappear. Clients and other nodes still reach it.
 
 use fastrand::Rng;
 use tokio::time::sleep;

@@ -1,4 +1,4 @@
-//! The database is restarted under all nodes, by a command of the user.
+//! The database restarts under all nodes, by a command of the user.
 
 use tokio::process::Command;
 

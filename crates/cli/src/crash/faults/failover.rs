@@ -1,6 +1,6 @@
-//! A node is killed and stays away until the others have all its runs. Runs that were started before
-//! are called at the moment of the kill: the answers say how long the failover took. They also sleep, so
-//! that some of their timers fall due while nobody has them.
+//! A node is killed and stays away until the others own all its runs. Runs that were started before
+//! are called at the moment of the kill: the answers show how long the failover took. They also
+//! sleep, so that some of their timers fall due while no node owns them.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::super::{
     check::Finding, journey::QUEUE, site::Site, traveller::within_patience, unable,
 };
 
-/// How many runs wait for the failover: enough to be on most shards.
+/// Number of runs that wait for the failover: enough to be on most shards.
 const BEACONS: u32 = 64;
 
 /// Sleeps once, and answers meanwhile.
@@ -21,13 +21,13 @@ pub(in super::super) struct Beacon;
 
 #[workflow]
 impl Beacon {
-    /// Gives how long the sleep took by the workflow's own clock, in milliseconds.
+    /// Returns how long the sleep took by the workflow's own clock, in milliseconds.
     #[run]
     async fn run(ctx: &Context<Self>, nap_ms: u64) -> abide::Result<u64> {
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(nap_ms)).await?;
         let slept_ms = ctx.now().saturating_since(begin).as_millis();
-        // One that has slept enough is still there to be called.
+        // A run that has slept enough stays open to be called.
         ctx.receive(Self::put_out).await?;
         Ok(u64::try_from(slept_ms).unwrap_or(u64::MAX))
     }
@@ -41,20 +41,18 @@ impl Beacon {
     pub(super) fn put_out();
 }
 
-/// What was measured.
 #[derive(Default)]
 pub(in super::super) struct Failovers {
-    /// From each kill to the first answer of a run that had to wait for it.
+    /// From each kill to the first answer of a run that had to wait for the failover.
     pub(in super::super) first: Times,
     /// From each kill to the last answer of all runs.
     pub(in super::super) all: Times,
-    /// How many there were.
     pub(in super::super) count: usize,
-    /// Ids of the runs.
+    /// Workflow ids of the runs.
     pub(in super::super) beacons: Vec<String>,
 }
 
-/// Times, one for each failover.
+/// One duration per failover.
 #[derive(Default)]
 pub(in super::super) struct Times(Vec<Duration>);
 
@@ -69,8 +67,8 @@ impl Times {
 }
 
 impl Failovers {
-    /// Adds the times that all runs took to answer. Runs of living nodes answer at once, those of the dead
-    /// one not before most of its lease is over, so half a lease tells them apart.
+    /// Adds the times that all runs took to answer. Runs of living nodes answer at once, those of
+    /// the dead one not before most of its lease is over, so half a lease distinguishes them.
     fn add(&mut self, lease: Duration, took: &[Duration]) {
         self.count += 1;
         self.first.0.extend(took.iter().filter(|took| **took > lease / 2).min());
@@ -112,15 +110,15 @@ pub(super) async fn perform(
     Ok(())
 }
 
-/// Waits until a first run has come to its end, so that workers are there when something is measured.
-/// Gives its id.
+/// Waits until a first run has completed, so that workers are connected when the measurement
+/// begins. Returns its id.
 pub(in super::super) async fn rehearse(client: &Client) -> Result<String, Finding> {
     let beacon = light(client.clone(), "beacon-first".to_owned(), Duration::ZERO).await?;
     put_out(client.clone(), beacon.clone()).await?;
     Ok(beacon.id)
 }
 
-/// A run that was started, and how long it is to sleep.
+/// A started run, and how long it is to sleep.
 #[derive(Clone)]
 struct Lit {
     id: String,
@@ -134,7 +132,7 @@ async fn light(client: Client, id: String, nap: Duration) -> Result<Lit, Finding
     Ok(Lit { id, nap })
 }
 
-/// Gives the time from the kill to the answer.
+/// Returns the time from the kill to the answer.
 async fn call(client: Client, beacon: Lit, killed_at: Instant) -> Result<Duration, Finding> {
     let Lit { id, .. } = beacon;
     let handle = client.handle::<Beacon>(id.as_str());
@@ -157,7 +155,7 @@ async fn put_out(client: Client, beacon: Lit) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Waits for all of them; gives the first finding, if there is one.
+/// Waits for all of them; returns the first finding, if there is one.
 async fn all<T: 'static>(mut set: JoinSet<Result<T, Finding>>) -> Result<Vec<T>, Finding> {
     let mut results = Vec::new();
     while let Some(ended) = set.join_next().await {

@@ -1,5 +1,5 @@
-//! A node stands still past its lease and goes on, with all its connections and all that it remembers.
-//! Others have its runs by then, so it must not write, fire or answer for them.
+//! A node is frozen past its lease and resumes, with all its connections and its memory. Other
+//! nodes own its runs by then, so it must not write, fire or answer for them.
 
 use fastrand::Rng;
 use tokio::time::sleep;

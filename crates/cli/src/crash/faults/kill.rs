@@ -1,19 +1,19 @@
-//! Kills nodes and workers without warning, one or several at once, and starts them again: at once, or
+//! Kills nodes and workers without warning, one or several at once, and restarts them: at once, or
 //! after others may have taken over.
 
 use fastrand::Rng;
 
 use super::super::{check::Finding, processes::Process, site::Site, unable};
 
-/// What is left to be killed, and what was.
+/// Kills that are left to do, and those done.
 pub(in super::super) struct Kills {
     nodes_left: u32,
     workers_left: u32,
-    /// How often nodes and workers were killed at once, as when machines lose their power.
+    /// How often nodes and workers were killed together, as in a power cut.
     pub(in super::super) both: u32,
 }
 
-/// What is killed at once.
+/// The kinds of processes in one kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victims {
     Nodes,
@@ -22,17 +22,17 @@ enum Victims {
 }
 
 impl Kills {
-    /// So many of each are to be killed.
+    /// Plans so many kills of each kind.
     pub(in super::super) const fn of_each(count: u32) -> Self {
         Self { nodes_left: count, workers_left: count, both: 0 }
     }
 
-    /// Nothing is left to be killed.
+    /// Whether no kills are left.
     pub(in super::super) const fn done(&self) -> bool {
         self.nodes_left == 0 && self.workers_left == 0
     }
 
-    /// What is killed next: nodes as often as workers, in random order, now and then both.
+    /// Chooses the next kill: nodes as often as workers, in random order, now and then both.
     fn choose(&self, rng: &mut Rng) -> Victims {
         match (self.nodes_left, self.workers_left) {
             (_, 0) => Victims::Nodes,

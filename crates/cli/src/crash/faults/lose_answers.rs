@@ -1,5 +1,5 @@
-//! A node's connections to the database are lost right behind a commit, so that the node cannot know
-//! whether it was carried out.
+//! A node loses its connections to the database right after a commit, so that it cannot know
+//! whether the commit took effect.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::{check::Finding, proxy::Way, site::Site, traveller::PATIENCE};
 
-/// So many answers are lost at least, and all of this time.
+/// Answers to lose at least, and how long the fault lasts at least.
 const ANSWERS: usize = 3;
 const AT_LEAST: Duration = Duration::from_millis(300);
 

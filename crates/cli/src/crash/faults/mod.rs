@@ -1,5 +1,5 @@
-//! What is done to the processes while clients work, one file per fault. A fault is over when all that
-//! it broke runs again; what it did to runs and calls is for the checks to find.
+//! Faults that happen to the processes while clients work, one file each. A fault is over when
+//! everything that it broke runs again; the checks find what it did to runs and calls.
 
 mod cut;
 mod database;
@@ -42,29 +42,28 @@ pub(super) enum Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Every fault can be named on the command line.
+        // Every fault has a name on the command line.
         let name = self.to_possible_value();
         f.write_str(name.as_ref().map_or("fault", |name| name.get_name()))
     }
 }
 
-/// What faults need beside the processes.
+/// Everything that faults act on.
 pub(super) struct Scene<'a> {
-    /// The processes.
     pub(super) site: &'a mut Site,
     /// A client of all nodes.
     pub(super) client: &'a Client,
-    /// Restarts the database, if that is known.
+    /// Command that restarts the database, if one was given.
     pub(super) restart_database: Option<&'a str>,
-    /// What has been killed.
+    /// Kills that are left to do, and those done.
     pub(super) kills: &'a mut Kills,
-    /// What was measured.
+    /// Durations of the failovers.
     pub(super) failovers: &'a mut Failovers,
 }
 
 impl Scene<'_> {
-    /// Carries out a fault, to its end. Only kills hit nodes that start: one that finds no database then
-    /// gives up, as it should.
+    /// Carries out a fault to its end. Only kills hit nodes that are starting: a node that finds no
+    /// database at its start gives up, as it should.
     pub(super) async fn perform(&mut self, fault: Fault, rng: &mut Rng) -> Result<(), Finding> {
         if fault != Fault::Kill {
             self.site.ready().await?;
@@ -81,7 +80,7 @@ impl Scene<'_> {
     }
 }
 
-/// A while that is longer than a lease, so that others have taken over before it is over.
+/// A duration longer than a lease, so that other nodes take over before it ends.
 fn past(lease: Duration, rng: &mut Rng) -> Duration {
     lease.mul_f64(1.3 + rng.f64())
 }

@@ -1,5 +1,5 @@
-//! A rolling restart, as for an upgrade: each node is told to end, hands its runs over, and is started
-//! again before the next one is told.
+//! A rolling restart, as for an upgrade: each node is told to stop, hands its runs over, and is
+//! restarted before the next one is told.
 
 use super::super::{check::Finding, site::Site, unable};
 
