@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep};
 use crate::{Bytes, Finding, Machine, Report, Victim, Watch};
 
 /// The most memory that a server may need, whatever strangers hold open. Beside other work the bound
-/// only tells bounded memory from memory that follows demand, which would be twice as much.
+/// only tells bounded memory from memory that follows demand, which would be several gigabytes.
 const fn most(machine: Machine) -> Bytes {
     match machine {
         Machine::Own => Bytes::mb(400),
-        Machine::Shared => Bytes::mb(1000),
+        Machine::Shared => Bytes::mb(1200),
     }
 }
 
