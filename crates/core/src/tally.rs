@@ -1,5 +1,5 @@
-//! Tallies: how many waits end when, and how many runs stand how. A tally looks at a bounded number of
-//! rows, and says so if there are more.
+//! Tallies: how many waits end when, and how many runs stand how. A tally counts a bounded number of
+//! rows, and says so if there are more. A filter that few rows pass still makes a store search.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -23,8 +23,8 @@ use crate::{
     wire::Sending,
 };
 
-/// Room for a page before its size is known. A page has up to a megabyte before its last row, which
-/// may be as large, and exists twice while it is encoded.
+/// Room for a page before its size is known. A page has up to a megabyte before its last row, and
+/// exists twice while it is encoded. A last row of more than a megabyte is not covered.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// Reads one page of events.

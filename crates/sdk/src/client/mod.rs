@@ -157,8 +157,8 @@ impl Client {
         Ok(self.ask(CountRuns { filter }).await?.0)
     }
 
-    /// Counts waits of the client's namespace by due time, or its runs by status and type. It reads
-    /// a bounded number of rows and says whether there are more.
+    /// Counts waits of the client's namespace by due time, or its runs by status and type. It counts
+    /// a bounded number of rows, of runs the newest, and says whether there are more.
     pub async fn tally(&self, mut tally: Tally) -> Result<Tallied, ClientError> {
         match &mut tally {
             Tally::Waits(waits) => waits.namespace = Some(self.namespace.clone()),
