@@ -54,7 +54,7 @@ impl Claim {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Claim>().run());
+    engine.worker().workflow::<Claim>().spawn();
     let expense = Expense { euros: 420, purpose: "a chair".into() };
     let claim = engine.client().start::<Claim>("claim-7", expense).await?;
 

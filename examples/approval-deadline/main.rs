@@ -39,7 +39,7 @@ impl Audit {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Audit>().run());
+    engine.worker().workflow::<Audit>().spawn();
     let audit = engine.client().start::<Audit>("audit-7", ()).await?;
 
     let first = audit.query(Audit::approvals, ()).await?.requests[0].deadline;

@@ -61,7 +61,7 @@ async fn asked(access: &WorkflowHandle<Access>, who: &str) -> anyhow::Result<()>
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Access>().activity(tell).run());
+    engine.worker().workflow::<Access>().activity(tell).spawn();
     let client = engine.client();
 
     let payroll = client.start::<Access>("payroll", "payroll".to_owned()).await?;

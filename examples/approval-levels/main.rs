@@ -35,7 +35,7 @@ impl Contract {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Contract>().run());
+    engine.worker().workflow::<Contract>().spawn();
     let client = engine.client();
     let people = [("team-lead", "ada"), ("legal", "grace"), ("board", "linus")];
 

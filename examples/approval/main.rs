@@ -37,7 +37,7 @@ impl Purchase {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Purchase>().run());
+    engine.worker().workflow::<Purchase>().spawn();
     let client = engine.client();
     let desk = client.start::<Purchase>("desk", ("a desk".to_owned(), days(3))).await?;
 

@@ -50,7 +50,7 @@ impl Upgrade {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Upgrade>();
-    tokio::spawn(worker.activity(fetch_page).activity(upgrade).run());
+    worker.activity(fetch_page).activity(upgrade).spawn();
     let client = engine.client();
 
     let batch = client.start::<Upgrade>("upgrade-all", Position::default()).await?;

@@ -66,7 +66,7 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let archive = Arc::new(Archive::default());
     let activities = Archiving { archive: Arc::clone(&archive) };
-    tokio::spawn(engine.worker().workflow::<Letters>().activities(activities).run());
+    engine.worker().workflow::<Letters>().activities(activities).spawn();
 
     let letters = engine.client().start::<Letters>("letters", 300).await?;
     println!("{}", letters.result().await?);

@@ -52,7 +52,7 @@ impl Order {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Order>().workflow::<Shipment>().run());
+    engine.worker().workflow::<Order>().workflow::<Shipment>().spawn();
 
     let items = vec!["lamp".to_owned(), "piano".to_owned()];
     let order = engine.client().start::<Order>("order-1", items).await?;

@@ -83,7 +83,7 @@ impl Film {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Film>().activity(download_all);
-    tokio::spawn(worker.activities(Wardrobe::default()).run());
+    worker.activities(Wardrobe::default()).spawn();
     let client = engine.client();
 
     let film = client.start::<Film>("film-1", ("film.example.org".to_owned(), true)).await?;

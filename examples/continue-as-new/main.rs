@@ -57,7 +57,7 @@ pub async fn main() -> anyhow::Result<()> {
     // By default a history is long from 4,096 events on. This example lowers the limit to 50.
     let limits = Limits { events_suggested: 50, ..Limits::default() };
     let engine = Embedded::builder().limits(limits).in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Counter>().run());
+    engine.worker().workflow::<Counter>().spawn();
     let client = engine.client();
 
     let counter = client.start::<Counter>("museum", Sofar::default()).await?;

@@ -45,7 +45,7 @@ impl Approval {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Approval>().run());
+    engine.worker().workflow::<Approval>().spawn();
     let client = engine.client();
     let moment = Duration::from_millis(100);
 

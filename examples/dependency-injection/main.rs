@@ -68,7 +68,7 @@ fn set_up(worker: Worker, mailer: Arc<dyn Mailer>) -> Worker {
 
 async fn sign_up(mailer: Arc<dyn Mailer>, name: &str) -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(set_up(engine.worker(), mailer).run());
+    set_up(engine.worker(), mailer).spawn();
     engine.client().start::<SignUp>("sign-up-1", name.to_owned()).await?.result().await?;
     Ok(())
 }

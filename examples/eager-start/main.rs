@@ -27,7 +27,7 @@ impl Reservation {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Reservation>().activity(reserve).run());
+    engine.worker().workflow::<Reservation>().activity(reserve).spawn();
     let client = engine.client();
 
     // A request of a web server, from start to result. The first one also waits for the worker.

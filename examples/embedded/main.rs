@@ -42,7 +42,7 @@ async fn first_life(file: &Path) -> anyhow::Result<()> {
     let worker = engine.worker().workflow::<Purchase>().activity(charge);
     let purchase = engine.client().start::<Purchase>("purchase-1", "Ada".to_owned()).await?;
     // Works until the customer is charged, and then finishes what is in flight.
-    worker.run_until(charged(&purchase)).await??;
+    worker.run_until(charged(&purchase)).await?;
     println!("the program ends, and the run is still open");
     engine.shutdown().await;
     Ok(())
@@ -58,7 +58,7 @@ async fn charged(purchase: &WorkflowHandle<Purchase>) -> Result<(), ClientError>
 /// The second process: opens the same file, and finds the run where it was.
 async fn second_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
-    tokio::spawn(engine.worker().workflow::<Purchase>().activity(charge).run());
+    engine.worker().workflow::<Purchase>().activity(charge).spawn();
     let purchase = engine.client().handle::<Purchase>("purchase-1");
     purchase.signal(Purchase::delivered, ()).await?;
     println!("{}", purchase.result().await?);

@@ -91,7 +91,7 @@ impl Customer {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Customer>().activity(send_card).run());
+    engine.worker().workflow::<Customer>().activity(send_card).spawn();
     let client = engine.client();
 
     // The id is the customer's, so that every caller finds the same single run.

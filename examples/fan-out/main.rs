@@ -69,7 +69,7 @@ impl Newsletter {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Newsletter>().workflow::<Sending>();
-    tokio::spawn(worker.activity(send_newsletter).run());
+    worker.activity(send_newsletter).spawn();
 
     let addresses = (1..=10).map(|number| match number {
         3 | 9 | 10 => format!("reader-{number}@closed"),

@@ -30,7 +30,7 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
 
     // A worker runs the code that is registered with it, in the background.
-    tokio::spawn(engine.worker().workflow::<Hello>().activity(greet).run());
+    engine.worker().workflow::<Hello>().activity(greet).spawn();
 
     // A client starts the workflow. You choose the id: an id can have one open run at a time.
     let client = engine.client();

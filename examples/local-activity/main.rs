@@ -57,7 +57,7 @@ impl SlowQuote {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Quote>().workflow::<SlowQuote>();
-    tokio::spawn(worker.activity(in_stock).activity(price).activity(discount).run());
+    worker.activity(in_stock).activity(price).activity(discount).spawn();
     let client = engine.client();
     let input = ("Ada".to_owned(), "lamp".to_owned());
 

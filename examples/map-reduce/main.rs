@@ -53,7 +53,7 @@ fn merge(mut count: Count, other: Count) -> Count {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<WordCount>().activity(count_words).run());
+    engine.worker().workflow::<WordCount>().activity(count_words).spawn();
     let client = engine.client();
 
     let pages = (1..=20).map(|page| match page % 2 {

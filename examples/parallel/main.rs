@@ -59,7 +59,7 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Album>();
     let worker = worker.activity(make_thumbnail).activity(count_faces).activity(write_title);
-    tokio::spawn(worker.run());
+    worker.spawn();
 
     let photos = ["beach.jpg", "notes.txt", "sunset.jpg"].map(str::to_owned).to_vec();
     let album = engine.client().start::<Album>("album-1", ("Ada".to_owned(), photos)).await?;

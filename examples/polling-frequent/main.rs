@@ -65,7 +65,7 @@ impl Film {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let renderer = Renderer { asked: AtomicU32::new(0) };
-    tokio::spawn(engine.worker().workflow::<Film>().activities(renderer).run());
+    engine.worker().workflow::<Film>().activities(renderer).spawn();
 
     let film = engine.client().start::<Film>("film-1", "holidays".to_owned()).await?;
     println!("ready: {}", film.result().await?);

@@ -38,7 +38,7 @@ impl Parcel {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Parcel>().run());
+    engine.worker().workflow::<Parcel>().spawn();
 
     let parcel = engine.client().start::<Parcel>("parcel-1", "Oslo".to_owned()).await?;
     println!("at first: {:?}", parcel.query(Parcel::whereabouts, ()).await?);

@@ -47,7 +47,7 @@ async fn click(client: &Client, customer: &str, item: &str, id: &str) -> Result<
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Cart>().run());
+    engine.worker().workflow::<Cart>().spawn();
     let client = engine.client();
 
     for (item, id) in [("lamp", "click-1"), ("chair", "click-2"), ("chair", "click-2")] {

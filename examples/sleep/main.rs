@@ -29,7 +29,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // Nothing runs yet, because there is no worker. The start is durable nevertheless.
     let reminder = client.start::<Reminder>("reminder-1", "water the plants".to_owned()).await?;
-    tokio::spawn(engine.worker().workflow::<Reminder>().run());
+    engine.worker().workflow::<Reminder>().spawn();
 
     println!("{}", reminder.result().await?);
 

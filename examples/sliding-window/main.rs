@@ -93,7 +93,7 @@ impl Position {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().workflow::<Records>().workflow::<Record>();
-    tokio::spawn(worker.activity(fetch_page).run());
+    worker.activity(fetch_page).spawn();
 
     let records = engine.client().start::<Records>("records", Position::default()).await?;
     println!("{}", records.result().await?);

@@ -46,7 +46,7 @@ impl Account {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Account>().run());
+    engine.worker().workflow::<Account>().spawn();
     let account = engine.client().start::<Account>("account-1", 100).await?;
 
     println!("balance: {}", account.update(Account::withdraw, 30).await?);

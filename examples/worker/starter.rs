@@ -12,7 +12,7 @@ use crate::order::Order;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let client = Client::connect(address::from_arguments())?;
+    let client = Client::connect(address::from_arguments()).await?;
 
     let order = client
         .start::<Order>("order-1", ("Ada".to_owned(), 4200))

@@ -14,14 +14,14 @@ use crate::order::{Order, charge};
 async fn main() -> anyhow::Result<()> {
     // Only the address must be right: the server may start later, stop and restart. The worker
     // waits for it, and reconnects.
-    let client = Client::connect(address::from_arguments())?;
+    let client = Client::connect_lazy(address::from_arguments())?;
 
     // The queue connects starts and workers: this worker takes what is started on the queue
     // `orders`.
     let worker = Worker::new(&client).queue("orders").workflow::<Order>().activity(charge);
 
     // Ctrl-C first lets work in flight finish.
-    worker.run_until(tokio::signal::ctrl_c()).await??;
+    worker.run_until(tokio::signal::ctrl_c()).await?;
     println!("the worker has left");
     Ok(())
 }

@@ -27,7 +27,7 @@
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let engine = Embedded::in_memory().await;
-//!     tokio::spawn(engine.worker().workflow::<Hello>().activity(greet).run());
+//!     engine.worker().workflow::<Hello>().activity(greet).spawn();
 //!     let hello = engine.client().start::<Hello>("hello-1", "Ada".to_owned()).await?;
 //!     println!("{}", hello.result().await?);
 //!     Ok(())

@@ -2,12 +2,12 @@
 //! from outside.
 
 use abide::{ActivityError, Client, ClientError, client::ActivityHandle, ids::RunId};
+use abide_command::{Common, Failed};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{connection::Common, failed::Failed, input::Input};
+use crate::input::Input;
 
-/// What can be said for an activity.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Complete(Complete),
@@ -19,7 +19,7 @@ pub(crate) enum Command {
 /// Which attempt is meant: by its token, or by the ids of workflow and activity.
 #[derive(Args)]
 struct Attempt {
-    /// The token that the activity gave away
+    /// Token of the attempt, from `ActivityContext::token`
     #[arg(
         long,
         value_name = "TOKEN",
@@ -27,18 +27,18 @@ struct Attempt {
         conflicts_with_all = ["workflow", "activity", "run"]
     )]
     token: Option<String>,
-    /// The workflow, for an activity that is named by its id
+    /// Workflow id, to address the activity by id instead of token
     #[arg(long, value_name = "ID", requires = "activity")]
     workflow: Option<String>,
-    /// The activity's id, as `abide workflow describe` shows it
+    /// Activity id, as shown by `abide workflow describe`
     #[arg(long, value_name = "ID", requires = "workflow")]
     activity: Option<String>,
-    /// Only in this run
+    /// Run id [default: the current run]
     #[arg(long, value_name = "RUN", requires = "workflow")]
     run: Option<uuid::Uuid>,
 }
 
-/// Give an activity its result
+/// Complete an activity with a result
 #[derive(Args)]
 #[command(after_help = "Example:
   abide activity complete --token AQGj... --input '{\"paid\": true}'
@@ -50,25 +50,25 @@ pub(crate) struct Complete {
     input: Input,
 }
 
-/// Let an attempt fail; it is retried as its policy says
+/// Fail an attempt; the activity's retry policy decides what follows
 #[derive(Args)]
 #[command(after_help = "Example:
   abide activity fail --token AQGj... --message 'the card was declined' --non-retryable")]
 pub(crate) struct Fail {
     #[command(flatten)]
     attempt: Attempt,
-    /// What went wrong
+    /// Error message
     #[arg(long, short, value_name = "TEXT")]
     message: String,
-    /// The name by which programs know the error
+    /// Error type, for programs to match on
     #[arg(long = "type", value_name = "NAME", default_value = "")]
     error_type: String,
-    /// It is useless to try again
+    /// Do not retry the activity
     #[arg(long)]
     non_retryable: bool,
 }
 
-/// Say that an activity was cancelled, as its workflow asked for
+/// Confirm that an activity was cancelled, as its workflow requested
 #[derive(Args)]
 #[command(after_help = "Example:
   abide activity cancel --workflow order-7 --activity activity-1")]
@@ -79,7 +79,7 @@ pub(crate) struct Cancel {
     input: Input,
 }
 
-/// Say that an attempt goes on, and hear whether it should
+/// Record a heartbeat, and report whether cancellation is requested
 #[derive(Args)]
 #[command(after_help = "Example:
   abide activity heartbeat --token AQGj... --input '\"half done\"'")]
@@ -139,10 +139,11 @@ impl Command {
                 let handle = attempt.handle(&common.client().await?);
                 let cancelled = handle.heartbeat_untyped(details).await;
                 let cancelled = cancelled.map_err(|error| attempt.failed(error))?;
-                let should = if cancelled { "it should be cancelled" } else { "it goes on" };
+                let should =
+                    if cancelled { "cancellation is requested" } else { "it may continue" };
                 common.output().say(
                     &json!({ "done": "heartbeat", "cancel_requested": cancelled }),
-                    format_args!("the attempt is alive; {should}"),
+                    format_args!("heartbeat recorded; {should}"),
                 )
             }
         }

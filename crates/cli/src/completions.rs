@@ -1,18 +1,19 @@
 //! `abide completions`: prints completion scripts for shells.
 
+use abide_command::Failed;
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
-use crate::{Cli, failed::Failed};
+use crate::Cli;
 
-/// Write completions for a shell
+/// Print a completion script for a shell
 #[derive(Args)]
 #[command(after_help = "Example:
   abide completions bash > ~/.local/share/bash-completion/completions/abide
   abide completions zsh > ~/.zfunc/_abide
   abide completions fish > ~/.config/fish/completions/abide.fish")]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Shell to generate the script for
     #[arg(value_enum)]
     shell: Shell,
 }

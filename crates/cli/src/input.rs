@@ -3,19 +3,18 @@
 use std::{fs, io::Read as _, path::PathBuf};
 
 use abide::payload::Data as _;
+use abide_command::Failed;
 use abide_core::payload::{Payload, Payloads};
 use clap::Args;
 use serde_json::Value;
 
-use crate::failed::Failed;
-
-/// The arguments that are sent.
+/// The arguments of a request.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Input {
-    /// An argument as JSON; repeat it for several, in order
+    /// Argument as JSON; repeat for several, in order
     #[arg(short, long, value_name = "JSON", conflicts_with = "input_file")]
     input: Vec<String>,
-    /// A file with one argument as JSON; "-" reads standard input
+    /// File with one argument as JSON; "-" for standard input
     #[arg(long, value_name = "FILE")]
     input_file: Option<PathBuf>,
 }
@@ -45,16 +44,14 @@ fn read(path: &PathBuf) -> Result<String, Failed> {
     };
     match read {
         Ok(_) => Ok(text),
-        Err(error) => {
-            Err(Failed::usage(format_args!("{} cannot be read: {error}", path.display())))
-        }
+        Err(error) => Err(Failed::usage(format_args!("cannot read {}: {error}", path.display()))),
     }
 }
 
 fn payload(text: &str, place: &str) -> Result<Payload, Failed> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        Failed::usage(format_args!("{place} is not JSON: {error}"))
-            .hint("texts need quotes of their own: --input '\"Ada\"'")
+        Failed::usage(format_args!("{place} is not valid JSON: {error}"))
+            .hint("a JSON string needs its own quotes: --input '\"Ada\"'")
     })?;
     let payload = value.to_payload().map_err(Failed::usage)?;
     Ok(payload.unwrap_or_default())
@@ -80,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_not_json_is_refused_with_a_hint() {
         let error = payloads(&["Ada"]).unwrap_err().to_string();
-        assert!(error.starts_with("error: --input is not JSON"), "{error}");
-        assert!(error.contains("hint: texts need quotes"), "{error}");
+        assert!(error.starts_with("error: --input is not valid JSON"), "{error}");
+        assert!(error.contains("hint: a JSON string needs its own quotes"), "{error}");
     }
 }

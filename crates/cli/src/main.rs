@@ -1,27 +1,22 @@
 //! The one binary: an engine to try at once (`dev`), a server (`serve`), all commands of clients
 //! and operators, and the benchmarks.
 //!
-//! - `connection` finds the engine, `input` reads what is sent, `output` writes what comes back,
-//!   `failed` says what went wrong and with which exit code.
+//! - `input` reads what is sent, `output` shows what comes back; the crate `abide-command` finds the
+//!   engine, prints, and says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
 //! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per
 //!   command.
 //! - `replay` checks whether a worker's program fits existing histories.
-//! - `bench` measures, `crash` kills; both start this same program with `own_process`.
+//! - `abide bench` and `abide crash-test` are crates of their own.
 
 mod activity;
 mod approvals;
-mod bench;
 mod completions;
-mod connection;
-mod crash;
 mod demo;
-mod failed;
 mod input;
 mod node;
 mod nodes;
 mod output;
-mod own_process;
 mod repair;
 mod replay;
 mod timer;
@@ -30,12 +25,13 @@ mod workflow;
 
 use std::{env, process::ExitCode};
 
+use abide_bench::Bench;
+use abide_command::{Common, Failed};
+use abide_crash_test::CrashTest;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use crate::{connection::Common, failed::Failed};
-
-/// Workflows that survive every crash: an engine, a server, and all that is done to them
+/// Durable workflow engine: run a server, manage workflows, test and benchmark
 #[derive(Parser)]
 #[command(
     name = "abide",
@@ -44,12 +40,13 @@ use crate::{connection::Common, failed::Failed};
   abide dev
 
 Exit codes:
-  0  done
-  1  refused, or what was asked for failed
-  2  the command line, an input or a configuration is wrong
-  3  the engine cannot be reached
+  0  success
+  1  the request was refused, or the operation failed
+  2  the command line, an input or the configuration is invalid
+  3  the engine is unreachable
 
-ABIDE_LOG sets what is logged to standard error, as in ABIDE_LOG=debug."
+Environment:
+  ABIDE_LOG  log filter for standard error, such as `debug` [default: warn]"
 )]
 struct Cli {
     #[command(flatten)]
@@ -58,33 +55,32 @@ struct Cli {
     command: Command,
 }
 
-/// What can be done.
 #[derive(Subcommand)]
 enum Command {
     Dev(node::dev::Dev),
     Serve(node::serve::Serve),
-    /// Start workflows, speak to them, look at them
+    /// Start, inspect, signal, cancel and pause workflows
     #[command(subcommand, visible_alias = "w")]
     Workflow(workflow::Command),
-    /// See what runs wait for
+    /// Show what runs wait for
     #[command(subcommand)]
     Waits(waits::Command),
-    /// See what waits for a decision, and decide
+    /// List and decide approval requests
     #[command(subcommand)]
     Approvals(approvals::Command),
-    /// Speak for an activity that its worker has left to somebody outside
+    /// Complete, fail or heartbeat an activity from outside its worker
     #[command(subcommand)]
     Activity(activity::Command),
-    /// Move timers and deadlines
+    /// Reschedule timers and deadlines
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
-    /// See the servers of a cluster
+    /// List the nodes of a cluster, or generate its secret
     #[command(subcommand)]
     Nodes(nodes::Command),
     Replay(replay::Replay),
-    Bench(bench::Bench),
-    CrashTest(crash::CrashTest),
+    Bench(Bench),
+    CrashTest(CrashTest),
     Completions(completions::Completions),
 }
 
@@ -108,7 +104,7 @@ fn main() -> ExitCode {
     let json = cli.common.json;
     let done = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime.block_on(run(cli)),
-        Err(error) => Err(Failed::refused(format_args!("no runtime can be started: {error}"))),
+        Err(error) => Err(Failed::refused(format_args!("cannot start the async runtime: {error}"))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

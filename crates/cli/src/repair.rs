@@ -1,17 +1,14 @@
 //! `abide repair`: retries whatever is stuck.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 
-use crate::{
-    connection::Common,
-    failed::Failed,
-    workflow::{Target, done},
-};
+use crate::workflow::{Target, done};
 
-/// Try again whatever is stuck in a workflow
+/// Retry a stuck workflow and rebuild its derived rows
 ///
-/// A run whose code did not fit its history is tried again with the code that workers have now, and
-/// rows that are missing are made anew from the run's log. Nothing is invented, so this is always safe.
+/// Retries a run whose code did not fit its history, with the code that workers have now, and rebuilds
+/// missing rows from the run's log. It only derives data from the log, so it is always safe.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide repair order-7")]

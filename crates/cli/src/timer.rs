@@ -3,24 +3,23 @@
 use std::time::Duration;
 
 use abide::Timestamp;
+use abide_command::{
+    Common, Failed,
+    time::{absolute, moment, parse_length, parse_moment, relative, system_now},
+};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{absolute, moment, parse_length, parse_moment, relative, system_now},
-    waits::find,
-    workflow::Target,
-};
+use crate::{waits::find, workflow::Target};
 
-/// What can be done to timers.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Reschedule(Reschedule),
 }
 
-/// Move a due time: the end of a sleep, or the deadline of a wait for a signal, a condition or an approval
+/// Change when a sleep ends or when a wait reaches its deadline
+///
+/// The wait may be for a signal, a condition or an approval.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide timer reschedule order-7 timer-1 --in 2h
@@ -32,15 +31,15 @@ pub(crate) enum Command {
 pub(crate) struct Reschedule {
     #[command(flatten)]
     target: Target,
-    /// The timer's id, or the id or name of the wait that it ends
+    /// Timer id, or the id or name of the wait that it ends
     timer: String,
-    /// The new due time
+    /// New due time, such as 2026-12-24T18:00:00Z
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
     at: Option<Timestamp>,
-    /// The new due time, from now
+    /// New due time, relative to now, such as 2h
     #[arg(long = "in", value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     after: Option<Duration>,
-    /// Makes repeats of this move the same move
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -64,17 +63,24 @@ impl Command {
             // It may repeat a move of a timer that has fired since: the engine knows.
             None => (handle.reschedule_timer(timer.as_str(), fire_at), timer),
         };
+        if let Some(after) = after {
+            moved = moved.from_now(after);
+        }
         if let Some(key) = key {
             moved = moved.key(key);
         }
-        moved.await.map_err(|error| target.failed(error))?;
-        let (until, exact) = (relative(fire_at, system_now()), absolute(fire_at));
+        // A repeat moves nothing: what counts is the due time of the first request.
+        let fire_at = moved.await.map_err(|error| target.failed(error))?;
+        let due = match fire_at {
+            Some(at) => format!("is due {} ({})", relative(at, system_now()), absolute(at)),
+            None => "was moved by an earlier request with this key".into(),
+        };
         common.output().say(
             &json!({
                 "done": "rescheduled", "workflow": target.id, "timer": timer,
-                "fire_at": fire_at.to_string(),
+                "fire_at": fire_at.map(|at| at.to_string()),
             }),
-            format_args!("timer {timer} of {} is due {until} ({exact})", target.id),
+            format_args!("timer {timer} of {} {due}", target.id),
         )
     }
 }

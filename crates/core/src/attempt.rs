@@ -76,7 +76,7 @@ impl ActivityToken {
     /// Decodes a token. The error says whether the text was truncated, changed or never was a
     /// token.
     pub fn from_text(text: &str) -> Result<Self, InvalidField> {
-        let wrong = || InvalidField::new("token", "is not an activity's token, or not all of it");
+        let wrong = || InvalidField::new("token", "is not a complete activity token");
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| wrong())?;
         let (version, _) = bytes.split_first().ok_or_else(wrong)?;
         if *version != TEXT_VERSION {

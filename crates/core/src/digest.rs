@@ -1,12 +1,12 @@
 //! Digests of requests, stored with idempotency keys: a repeated request has the same digest, and a
 //! key that is reused for another request is refused. They are stored, so they never change.
 
-use std::hash::Hasher;
+use std::{hash::Hasher, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher24;
 
-use crate::{ids::TimerId, payload::Payload};
+use crate::{payload::Payload, time::Timestamp};
 
 /// Digest of a request: SipHash-2-4 with a zero key over its length-prefixed parts. It detects
 /// mistakes, not forgery.
@@ -33,11 +33,17 @@ impl Digest {
         parts.digest()
     }
 
-    /// Digest of a reschedule: the timer only, because a caller that repeats "in two hours"
-    /// computes another due time.
-    pub fn of_move(timer: &TimerId) -> Self {
+    /// Digest of the time that a reschedule asks for: the length, if the caller asked for a time
+    /// from now, because a repeat of "in two hours" computes another due time.
+    pub fn of_due_time(fire_at: Timestamp, after: Option<Duration>) -> Self {
         let mut parts = Parts::default();
-        parts.add(timer.as_str().as_bytes());
+        let (kind, seconds, nanos) = match after {
+            None => ("at", fire_at.seconds().to_be_bytes(), fire_at.nanos()),
+            Some(after) => ("after", after.as_secs().to_be_bytes(), after.subsec_nanos()),
+        };
+        parts.add(kind.as_bytes());
+        parts.add(&seconds);
+        parts.add(&nanos.to_be_bytes());
         parts.digest()
     }
 
@@ -88,10 +94,11 @@ mod tests {
     #[test]
     fn digests_are_pinned() {
         let signal = Digest::of_message("go", &[payload("json", "1"), payload("json", "2")]);
-        let moved = Digest::of_move(&"t".into());
+        let at = Digest::of_due_time(Timestamp::from_unix_millis(1500), None);
+        let after = Digest::of_due_time(Timestamp::EPOCH, Some(Duration::from_millis(1500)));
         assert_eq!(
-            (signal.number(), moved.number()),
-            (17_313_348_093_320_132_686, 6_415_543_938_320_231_489)
+            [signal.number(), at.number(), after.number()],
+            [17_313_348_093_320_132_686, 99_796_949_927_305_513, 4_614_726_317_682_784_649]
         );
     }
 
@@ -110,6 +117,18 @@ mod tests {
         for (index, one) in said.iter().enumerate() {
             assert!(said[index + 1..].iter().all(|other| one.differs(*other)), "{index}");
         }
+    }
+
+    #[test]
+    fn a_time_from_now_is_the_same_request_whenever_it_is_repeated() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let asked = |now: u64, after| {
+            let now = Timestamp::from_unix_millis(now);
+            (Digest::of_due_time(now + after, Some(after)), Digest::of_due_time(now + after, None))
+        };
+        let ((first, first_at), (again, again_at)) = (asked(1, hours(2)), asked(2, hours(2)));
+        assert!(!first.differs(again) && first_at.differs(again_at));
+        assert!(first.differs(asked(1, hours(3)).0) && first.differs(first_at));
     }
 
     #[test]

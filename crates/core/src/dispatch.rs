@@ -13,7 +13,6 @@ use crate::{
 /// A queue of one kind of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueKey {
-    /// The namespace.
     pub namespace: NamespaceId,
     /// The queue's name.
     pub queue: String,
@@ -52,7 +51,6 @@ impl WorkKind {
 /// A worker that takes work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Worker {
-    /// Its session.
     pub session: SessionId,
     /// Who it is.
     pub identity: String,

@@ -81,7 +81,7 @@ pub enum RunOutcome {
 
 /// Answer of the target to an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum EffectOutcome {
     Applied,
     Failed(DeliveryFailure),
 }

@@ -38,3 +38,4 @@ pub mod retry;
 pub mod run;
 pub mod tally;
 pub mod time;
+pub mod visible;

@@ -66,6 +66,9 @@ pub struct Limits {
     pub snapshot_rows: u64,
     /// Rows per read.
     pub page_rows: usize,
+    /// Bytes after which a page of a log is full: rows differ much in size, and a shard or a client
+    /// holds a whole page in memory.
+    pub log_page_bytes: usize,
     /// Bytes of one page of a list of waits: it must fit a message, and many may be in flight.
     pub page_bytes: usize,
     /// Rows that a tally counts. A store may read more to find them.
@@ -124,6 +127,7 @@ impl Default for Limits {
             cached_runs: 64,
             snapshot_rows: 200,
             page_rows: 200,
+            log_page_bytes: 1 << 20,
             page_bytes: 4 << 20,
             tally_rows: 100_000,
             tally_groups: 6_000,

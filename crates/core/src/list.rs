@@ -12,15 +12,11 @@ use crate::{
 /// One run, for lists, as the current pointer and as the start key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
-    /// The run.
     pub run: RunId,
-    /// Its namespace.
     pub namespace: NamespaceId,
-    /// Its workflow's id.
     pub workflow: WorkflowId,
     /// Counts the runs of the workflow id; the highest is the current one.
     pub ordinal: u64,
-    /// The workflow's type.
     pub workflow_type: String,
     /// How the run stands.
     pub status: RunStatus,
@@ -100,15 +96,11 @@ impl RunStatus {
 /// One thing that a run waits for, as lists and inboxes show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitRow {
-    /// The run.
     pub run: RunId,
     /// The wait within the run; opaque to stores.
     pub wait: Bytes,
-    /// The run's namespace.
     pub namespace: NamespaceId,
-    /// The run's workflow.
     pub workflow: WorkflowId,
-    /// The workflow's type.
     pub workflow_type: String,
     /// What is waited for.
     pub kind: WaitKind,
@@ -146,7 +138,6 @@ impl WaitRow {
 pub enum WaitKind {
     /// Time to pass.
     Timer,
-    /// A signal.
     Signal,
     /// A condition on the run's own state.
     Condition,
@@ -298,7 +289,6 @@ pub struct WaitPosition {
     /// Its run. Stands before the shard, because run ids grow with time and shards do not: new
     /// waits without a deadline then go to one end of an index.
     pub run: RunId,
-    /// Its shard.
     pub shard: ShardId,
     /// The wait within the run.
     pub wait: Bytes,

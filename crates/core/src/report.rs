@@ -21,11 +21,9 @@ pub enum Report {
     CompleteTask(TaskToken, Box<TaskCompletion>),
     /// A workflow task could not be run.
     FailTask {
-        /// The task.
         token: TaskToken,
         /// What went wrong.
         cause: TaskFailureCause,
-        /// Details.
         failure: Failure,
         /// How code and history differ, if they do.
         blocked: Option<Blocked>,
@@ -58,7 +56,7 @@ impl Report {
     }
 }
 
-/// What a worker is told of its report.
+/// The answer to a worker's report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReportAnswer {
     /// The task was taken; the worker may keep the run up to this TaskCompleted.
@@ -69,12 +67,7 @@ pub enum ReportAnswer {
     /// The task left nothing; the worker goes back to the last completed one.
     TaskDiscarded,
     /// The task's commands were refused; it will be given again.
-    TaskRefused {
-        /// Why.
-        cause: TaskFailureCause,
-        /// Details.
-        message: String,
-    },
+    TaskRefused { cause: TaskFailureCause, message: String },
     /// The attempt goes on.
     Alive {
         /// Code asked for the activity to be cancelled.
@@ -107,20 +100,15 @@ pub struct TaskCompletion {
 /// Names a started workflow task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskToken {
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
-    /// The start.
     pub start: StartId,
 }
 
 /// Names a query task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueryToken {
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
     /// The caller's ticket.
     pub ticket: Ticket,

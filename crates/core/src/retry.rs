@@ -114,21 +114,21 @@ pub enum RetryState {
 
 /// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryDecision {
     After(Duration),
     Stop(RetryState),
 }
 
 impl RetryPolicy {
     /// Decides about the failure of attempt number `attempt`, from 1.
-    pub fn judge(&self, attempt: u32, failure: &Failure) -> Verdict {
+    pub fn judge(&self, attempt: u32, failure: &Failure) -> RetryDecision {
         if self.forbids(failure) {
-            return Verdict::Stop(RetryState::NonRetryableFailure);
+            return RetryDecision::Stop(RetryState::NonRetryableFailure);
         }
         if self.maximum_attempts != 0 && attempt >= self.maximum_attempts {
-            return Verdict::Stop(RetryState::MaximumAttemptsReached);
+            return RetryDecision::Stop(RetryState::MaximumAttemptsReached);
         }
-        Verdict::After(failure.next_retry_delay.unwrap_or_else(|| self.delay_after(attempt)))
+        RetryDecision::After(failure.next_retry_delay.unwrap_or_else(|| self.delay_after(attempt)))
     }
 
     /// Delay after attempt number `attempt`: exponential, capped.
@@ -208,23 +208,26 @@ mod tests {
     #[test]
     fn the_reasons_to_stop() {
         let plain = Failure::default();
-        assert_eq!(policy().judge(4, &plain), Verdict::After(Duration::from_secs(8)));
-        assert_eq!(policy().judge(5, &plain), Verdict::Stop(RetryState::MaximumAttemptsReached));
+        assert_eq!(policy().judge(4, &plain), RetryDecision::After(Duration::from_secs(8)));
+        assert_eq!(
+            policy().judge(5, &plain),
+            RetryDecision::Stop(RetryState::MaximumAttemptsReached)
+        );
 
         let fatal = Failure { non_retryable: true, ..Failure::default() };
-        assert_eq!(policy().judge(1, &fatal), Verdict::Stop(RetryState::NonRetryableFailure));
+        assert_eq!(policy().judge(1, &fatal), RetryDecision::Stop(RetryState::NonRetryableFailure));
 
         let mut picky = policy();
         picky.non_retryable_types.push("Timeout:Heartbeat".into());
         let silent = Failure::timeout(TimeoutKind::Heartbeat);
-        assert_eq!(picky.judge(1, &silent), Verdict::Stop(RetryState::NonRetryableFailure));
-        assert_eq!(policy().judge(1, &silent), Verdict::After(Duration::from_secs(1)));
+        assert_eq!(picky.judge(1, &silent), RetryDecision::Stop(RetryState::NonRetryableFailure));
+        assert_eq!(policy().judge(1, &silent), RetryDecision::After(Duration::from_secs(1)));
     }
 
     #[test]
     fn a_failure_can_choose_its_own_delay() {
         let delay = Duration::from_secs(3600);
         let failure = Failure { next_retry_delay: Some(delay), ..Failure::default() };
-        assert_eq!(policy().judge(1, &failure), Verdict::After(delay));
+        assert_eq!(policy().judge(1, &failure), RetryDecision::After(delay));
     }
 }

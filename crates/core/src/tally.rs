@@ -48,7 +48,6 @@ pub enum TallyGroup {
     Waits {
         /// Which interval; the first is zero.
         interval: u32,
-        /// The kind.
         kind: WaitKind,
     },
     /// Runs of one type that stand alike.
@@ -120,13 +119,14 @@ impl WaitTally {
     /// Refuses what would be no tally, or too long a one.
     pub fn check(&self, limits: &Limits) -> Result<(), InvalidField> {
         if self.interval.is_zero() {
-            return Err(InvalidField::new("interval", "is zero; say how long an interval is"));
+            return Err(InvalidField::new("interval", "is zero; set the length of an interval"));
         }
         let most = limits.tally_groups / WaitKind::ALL.len();
         match usize::try_from(self.intervals) {
             Ok(intervals) if (1..=most).contains(&intervals) => Ok(()),
             _ => {
-                let problem = format!("is {}; it may be 1 to {most}", self.intervals);
+                let problem =
+                    format!("is {}; the limit is {most} and the minimum is 1", self.intervals);
                 Err(InvalidField::new("intervals", problem))
             }
         }

@@ -5,7 +5,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let engine = abide_embedded::Embedded::open("abide.db").await?;
 //! let client = engine.client();
-//! let worker = engine.worker(); // .workflow::<Order>().activity(charge).run_until(...)
+//! let worker = engine.worker(); // .workflow::<Order>().activity(charge).spawn()
 //! engine.shutdown().await;
 //! # drop((client, worker));
 //! # Ok(())
@@ -45,6 +45,8 @@ pub fn in_process(engine: &Arc<Engine>) -> Arc<dyn Transport> {
 /// cleanly; dropping it is like a crash.
 pub struct Embedded {
     engine: Arc<Engine>,
+    /// One client for all, so that it knows the workers that were made by this engine.
+    client: Client,
     store: Weak<dyn Store>,
 }
 
@@ -72,7 +74,8 @@ impl Embedded {
         let kept = Arc::downgrade(&store);
         let engine = Engine::start(store, options);
         engine.ready().await;
-        Self { engine: Arc::new(engine), store: kept }
+        let engine = Arc::new(engine);
+        Self { client: Client::new(in_process(&engine)), engine, store: kept }
     }
 
     /// Starts another engine on the same store, which claims all shards from this one: state that
@@ -84,7 +87,7 @@ impl Embedded {
     }
 
     pub fn client(&self) -> Client {
-        Client::new(in_process(&self.engine))
+        self.client.clone()
     }
 
     /// A worker of this engine, for the queue `default` and the namespace `default`. For others:
@@ -100,7 +103,7 @@ impl Embedded {
     /// Finishes what is in flight and stops. When this returns, the file can be opened again. Stop
     /// workers first, so that their activities are not interrupted.
     pub async fn shutdown(self) {
-        let Self { engine, store } = self;
+        let Self { engine, client: _, store } = self;
         engine.shutdown().await;
         drop(engine);
         let released = async {

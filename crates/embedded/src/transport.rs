@@ -13,7 +13,7 @@ use abide_core::{
 use abide_engine::{Credits, Engine};
 use abide_sdk::{
     future::BoxFuture,
-    transport::{Answer, Given, Session, SessionSender, Transport},
+    transport::{AnswerFuture, Given, Session, SessionSender, Transport},
 };
 
 /// Transport to an engine in this process. It does not keep the engine alive.
@@ -34,7 +34,7 @@ impl InProcess {
     fn with_engine<T: Send + 'static, F>(
         &self,
         question: impl FnOnce(Arc<Engine>) -> F,
-    ) -> Answer<'static, T>
+    ) -> AnswerFuture<'static, T>
     where
         F: Future<Output = Result<T, CallError>> + Send + 'static,
     {
@@ -46,7 +46,7 @@ impl InProcess {
 }
 
 impl Transport for InProcess {
-    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+    fn ask(&self, operation: AnyOperation) -> AnswerFuture<'_, AnyAnswer> {
         self.with_engine(|engine| async move { engine.ask(&Caller::TRUSTED, operation).await })
     }
 
@@ -54,7 +54,7 @@ impl Transport for InProcess {
         &self,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>> {
+    ) -> AnswerFuture<'_, Box<dyn Session>> {
         let session = self.engine().and_then(|engine| {
             for (queue, _) in &takes {
                 engine.check_namespace(&queue.namespace)?;
@@ -105,7 +105,7 @@ impl SessionSender for Sender {
         self.credits.withdraw();
     }
 
-    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+    fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer> {
         self.engine.with_engine(|engine| async move { engine.report(report).await })
     }
 }

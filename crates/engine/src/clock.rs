@@ -68,7 +68,7 @@ const LAST_LEG: Duration = Duration::from_millis(3);
 /// used.
 static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| {
     let told =
-        |error: &_| tracing::warn!(%error, "no thread for timers: they are late by milliseconds");
+        |error: &_| tracing::warn!(%error, "cannot start the timer thread: timers may be late");
     Bell::start().inspect_err(told).ok()
 });
 

@@ -22,7 +22,7 @@ use abide_shard::{
     node::NodeInput,
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, ReadError, Store, WaitFilter, rows::LogLimit};
+use abide_store::{Batch, ReadError, Store, WaitFilter};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -31,7 +31,7 @@ use crate::{
     clock::{Sleep, Steps, since_boot},
     figures::transitions,
     gauge::Work,
-    node::{Answer, Node, Post},
+    node::{Node, Post, ReplySender},
 };
 
 pub(crate) struct Driver {
@@ -39,9 +39,9 @@ pub(crate) struct Driver {
     node: Arc<Node>,
     shard: Shard,
     /// Reply channels of clients and operators that wait for an answer.
-    callers: BTreeMap<Ticket, Answer<AnyAnswer>>,
+    callers: BTreeMap<Ticket, ReplySender<AnyAnswer>>,
     /// Reply channels of workers that wait for an acknowledgement.
-    reporters: BTreeMap<Ticket, Answer<ReportAnswer>>,
+    reporters: BTreeMap<Ticket, ReplySender<ReportAnswer>>,
     posts: mpsc::UnboundedReceiver<(Post, Work)>,
     /// Matches of work that this shard has just offered.
     matched: VecDeque<Message>,
@@ -266,10 +266,8 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
     Ok(match fetch {
         Fetch::Shard => Fetched::Shard(store.shard(shard).await?),
         Fetch::RunsOf(runs, limit) => Fetched::Runs(store.runs_of(shard, runs, limit).await?),
-        Fetch::Snapshot(run) => Fetched::Snapshot(store.snapshot(shard, run).await?),
-        Fetch::Log(run, after, limit) => {
-            Fetched::Log(store.log(shard, run, after, LogLimit::rows(limit)).await?)
-        }
+        Fetch::Load(run, limit) => Fetched::Load(store.load(shard, run, limit).await?),
+        Fetch::Log(run, after, limit) => Fetched::Log(store.log(shard, run, after, limit).await?),
         Fetch::Tasks(after, limit) => Fetched::Tasks(store.tasks(shard, after, limit).await?),
         Fetch::Due(after, until, limit) => {
             Fetched::Due(store.due(shard, after, until, limit).await?)

@@ -37,10 +37,10 @@ use crate::{
     gauge::{Gauge, Work},
     health::Health,
     members::Members,
-    node::{Answer, Node, Post},
+    node::{Node, Post, ReplySender},
     peers::{PeerAnswer, PeerMessage},
+    route::{Destination, Route},
     session::Session,
-    way::{Place, Way},
 };
 
 /// Configuration of an engine.
@@ -199,8 +199,8 @@ impl Engine {
         let shard = operation.workflow().slot().shard();
         let repeatable = operation.name().repeatable();
         let asked = self.at_owner(shard, repeatable, move |place| match place {
-            Place::Here => Box::pin(self.ask_here(operation.clone())),
-            Place::At(node) => {
+            Destination::Here => Box::pin(self.ask_here(operation.clone())),
+            Destination::At(node) => {
                 let answer = cluster.peers.ask(&node, operation.clone());
                 if repeatable { Box::pin(self.unless_stopped(answer)) } else { answer }
             }
@@ -216,8 +216,8 @@ impl Engine {
         let Some(cluster) = &self.node.cluster else { return self.report_here(report).await };
         let shard = workflow.slot().shard();
         let told = self.at_owner(shard, false, move |place| match place {
-            Place::Here => Box::pin(self.report_here(report.clone())),
-            Place::At(node) => cluster.peers.report(&node, report.clone()),
+            Destination::Here => Box::pin(self.report_here(report.clone())),
+            Destination::At(node) => cluster.peers.report(&node, report.clone()),
         });
         Box::pin(told).await
     }
@@ -227,18 +227,18 @@ impl Engine {
         &'a self,
         shard: ShardId,
         repeatable: bool,
-        ask: impl Fn(Place) -> BoxFuture<'a, Result<T, CallError>>,
+        ask: impl Fn(Destination) -> BoxFuture<'a, Result<T, CallError>>,
     ) -> Result<T, CallError> {
         let mut asked = match self.node.serves(shard) {
-            true => ask(Place::Here).await,
+            true => ask(Destination::Here).await,
             false => Err(CallError::NotServed),
         };
-        let mut way = Way::new(&self.node, self.ticket(), shard, repeatable);
+        let mut way = Route::new(&self.node, self.ticket(), shard, repeatable);
         loop {
             match asked {
                 Err(failed) if !self.stopping() => {
                     let place = way.after(failed).await?;
-                    let elsewhere = matches!(place, Place::At(_));
+                    let elsewhere = matches!(place, Destination::At(_));
                     self.node.counters.forwarded.add(u64::from(elsewhere));
                     asked = ask(place).await;
                 }
@@ -289,14 +289,14 @@ impl Engine {
     fn post<T>(
         &self,
         shard: ShardId,
-        post: impl FnOnce(Ticket, Answer<T>) -> Post,
-    ) -> Result<Waiting<'_, T>, CallError> {
+        post: impl FnOnce(Ticket, ReplySender<T>) -> Post,
+    ) -> Result<PendingCall<'_, T>, CallError> {
         let ticket = self.ticket();
         let (answer, answered) = oneshot::channel();
         if self.node.post(shard, post(ticket, answer)).is_some() {
             return Err(not_served(&self.node));
         }
-        Ok(Waiting { node: &self.node, shard, ticket, answered, waits: true })
+        Ok(PendingCall { node: &self.node, shard, ticket, answered, waits: true })
     }
 
     /// Waits until the engine can no longer serve all of its shards, and returns the reason, for
@@ -313,7 +313,7 @@ impl Engine {
 
     /// A link to another node was opened or replaced.
     pub fn linked(&self, node: &str) {
-        tracing::info!(node, "another node is there");
+        tracing::info!(node, "linked to another node");
         self.node.tell(NodeInput::Linked(node.to_owned()));
     }
 
@@ -323,13 +323,13 @@ impl Engine {
     }
 
     /// The link from another node is closed.
-    pub fn hung_up(&self, node: &str) {
-        self.node.tell(NodeInput::HungUp(node.to_owned()));
+    pub fn link_closed(&self, node: &str) {
+        self.node.tell(NodeInput::LinkClosed(node.to_owned()));
     }
 
     /// The link to another node is closed.
     pub fn unlinked(&self, node: &str) {
-        tracing::info!(node, "another node cannot be reached");
+        tracing::info!(node, "the link to another node is closed");
         self.node.tell(NodeInput::Unlinked(node.to_owned()));
     }
 
@@ -352,7 +352,8 @@ impl Engine {
         }
         self.node.limits.check_length("namespace", namespace.as_str())?;
         let known: Vec<_> = self.namespaces.iter().map(NamespaceId::as_str).collect();
-        let problem = format!("{namespace:?} does not exist; there is: {}", known.join(", "));
+        let problem =
+            format!("{namespace:?} does not exist; known namespaces: {}", known.join(", "));
         Err(InvalidField::new("namespace", problem).into())
     }
 
@@ -386,7 +387,7 @@ impl Engine {
 type Answered<T> = (Result<T, CallError>, Work);
 
 /// A caller that waits for an answer, and may disconnect before it arrives.
-struct Waiting<'a, T> {
+struct PendingCall<'a, T> {
     node: &'a Node,
     shard: ShardId,
     ticket: Ticket,
@@ -394,7 +395,7 @@ struct Waiting<'a, T> {
     waits: bool,
 }
 
-impl<T> Waiting<'_, T> {
+impl<T> PendingCall<'_, T> {
     /// Takes the answer, or fails because the shard has ended.
     fn end(
         mut self,
@@ -409,7 +410,7 @@ impl<T> Waiting<'_, T> {
     }
 }
 
-impl<T> Drop for Waiting<'_, T> {
+impl<T> Drop for PendingCall<'_, T> {
     fn drop(&mut self) {
         if self.waits {
             // A shard that has ended has already dropped the call.
@@ -419,7 +420,7 @@ impl<T> Drop for Waiting<'_, T> {
 }
 
 fn stopped() -> CallError {
-    CallError::Unavailable("it has stopped".into())
+    CallError::Unavailable("the engine has stopped".into())
 }
 
 /// This node does not serve the shard. An engine that is alone has no other node to ask, so it has

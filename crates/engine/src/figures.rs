@@ -49,6 +49,8 @@ pub struct Figures {
     pub forwarded: u64,
     /// Timers, deadlines and retries that fell due.
     pub timers_fired: u64,
+    /// How often a thread had to wait for the node machine, because another one used it.
+    pub node_waits: u64,
     /// Committed log rows of runs.
     pub transitions: u64,
     /// The commit latency histogram.
@@ -141,6 +143,7 @@ pub(crate) struct Counters {
     pub(crate) given: Counter,
     pub(crate) forwarded: Counter,
     pub(crate) timers_fired: Counter,
+    pub(crate) node_waits: Counter,
     pub(crate) transitions: Counter,
     pub(crate) unreadable: Counter,
     pub(crate) refused_effects: Counter,

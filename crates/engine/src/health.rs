@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use abide_core::ids::ShardId;
+use abide_core::{ids::ShardId, visible::visible};
 use abide_shard::message::{Halt, Notice};
 use abide_store::{CommitError, ReadError};
 
@@ -90,7 +90,7 @@ struct Seen {
     damage: Option<(String, Duration)>,
     set_aside: BTreeMap<ShardId, usize>,
     clock: Option<(Step, Duration)>,
-    said: BTreeMap<Topic, Said>,
+    said: BTreeMap<Topic, LogThrottle>,
 }
 
 /// Topic of log lines; each has its own rate limit.
@@ -106,7 +106,7 @@ enum Topic {
 
 /// When a topic was last logged, and how many lines were suppressed since.
 #[derive(Debug)]
-struct Said {
+struct LogThrottle {
     at: Duration,
     held_back: u64,
 }
@@ -120,7 +120,8 @@ impl Watch {
             return;
         }
         if let Some(held_back) = self.seen().may_say(Topic::Store(fault), since_boot()) {
-            tracing::warn!(%shard, %error, held_back, "a commit failed: its shard is read again");
+            let error = shown(error);
+            tracing::warn!(%shard, %error, held_back, "a commit failed: the shard is reloaded");
         }
     }
 
@@ -135,10 +136,10 @@ impl Watch {
         drop(seen);
         match error {
             ReadError::Corrupt(_) => {
-                tracing::error!(%error, held_back, "the store is damaged: restore a backup");
+                tracing::error!(error = %shown(error), held_back, "the store is damaged: restore a backup");
             }
             ReadError::Unavailable(_) => {
-                tracing::warn!(%error, held_back, "the store cannot be read");
+                tracing::warn!(error = %shown(error), held_back, "the store cannot be read");
             }
         }
     }
@@ -147,7 +148,7 @@ impl Watch {
     pub(crate) fn registry_failed(&self, error: &dyn Display, what: &str) {
         let topic = Topic::Store(StoreFault::Registry);
         if let Some(held_back) = self.seen().may_say(topic, since_boot()) {
-            tracing::warn!(%error, held_back, "{what}");
+            tracing::warn!(error = %shown(error), held_back, "{what}");
         }
     }
 
@@ -161,8 +162,15 @@ impl Watch {
                 let Some(held_back) = seen.may_say(Topic::SetAside, since_boot()) else { return };
                 tracing::error!(
                     %run, %shard, reason, held_back,
-                    "a run is set aside: the store refused its writes twice; a restart tries it again"
+                    "a run was set aside: the store refused its writes twice; `abide repair` or a restart \
+                     retries it"
                 );
+            }
+            Notice::Repaired(run) => {
+                if let Some(count) = self.seen().set_aside.get_mut(&shard) {
+                    *count = count.saturating_sub(1);
+                }
+                tracing::info!(%run, %shard, "a run that was set aside is served again");
             }
             Notice::Unreadable(run, reason) => {
                 let Some(held_back) = self.seen().may_say(Topic::Unreadable, since_boot()) else {
@@ -176,7 +184,7 @@ impl Watch {
                 };
                 tracing::error!(
                     %run, %shard, reason, held_back,
-                    "a child did not start: the store refused its first writes twice; its parent is told"
+                    "a child did not start: the store refused its first writes twice; its parent is notified"
                 );
             }
             Notice::Senseless(effect) => {
@@ -185,8 +193,8 @@ impl Watch {
                 };
                 tracing::error!(
                     source = %effect.run, number = effect.number, %shard, held_back,
-                    "a run asks for a child that is not its own, and is refused: another node is at \
-                     fault, or forged it"
+                    "refused an effect for a child that does not belong to its source run: another node \
+                     is faulty or forged it"
                 );
             }
         }
@@ -199,8 +207,8 @@ impl Watch {
         seen.trouble = Some((fault, error.to_string()));
         if let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) {
             tracing::warn!(
-                %error, held_back,
-                "the store takes no writes: changes are refused, reads go on, and it is tried again"
+                error = %shown(error), held_back,
+                "the store does not accept writes: changes are refused, reads continue, writes are retried"
             );
         }
     }
@@ -210,7 +218,7 @@ impl Watch {
         let mut seen = self.seen();
         if seen.read_only.remove(&shard) && seen.read_only.is_empty() {
             seen.trouble = None;
-            tracing::info!("the store takes writes again");
+            tracing::info!("the store accepts writes again");
         }
     }
 
@@ -227,9 +235,9 @@ impl Watch {
     pub(crate) fn halted(&self, shard: ShardId, why: &Halt, taken_by_another: bool) {
         let Some(held_back) = self.seen().may_say(Topic::Halted, since_boot()) else { return };
         if taken_by_another {
-            tracing::warn!(%shard, %why, held_back, "another node has taken a shard");
+            tracing::warn!(%shard, why = %shown(why), held_back, "another node took over a shard");
         } else {
-            tracing::error!(%shard, %why, held_back, "a shard has stopped");
+            tracing::error!(%shard, why = %shown(why), held_back, "a shard has stopped");
         }
     }
 
@@ -247,7 +255,7 @@ impl Watch {
         seen.clock = Some((step, now));
         tracing::warn!(
             by = %step,
-            "the clock was set: timers are judged by the time that it shows now"
+            "the system clock was set: timers follow the new time"
         );
         true
     }
@@ -288,6 +296,11 @@ impl Watch {
     }
 }
 
+/// An error as it is logged: a store may quote ids, which users choose.
+fn shown(error: &dyn Display) -> String {
+    visible(&error.to_string())
+}
+
 impl Seen {
     /// Returns the number of suppressed lines if a line may be logged now; none if it must be
     /// suppressed.
@@ -299,7 +312,7 @@ impl Seen {
             }
             before => {
                 let held_back = before.map_or(0, |said| said.held_back);
-                self.said.insert(topic, Said { at: now, held_back: 0 });
+                self.said.insert(topic, LogThrottle { at: now, held_back: 0 });
                 Some(held_back)
             }
         }
@@ -308,6 +321,8 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use abide_core::ids::RunId;
+
     use super::*;
 
     fn shard(number: u8) -> ShardId {
@@ -316,6 +331,15 @@ mod tests {
 
     fn full() -> CommitError {
         CommitError::Full("no space left".into())
+    }
+
+    #[test]
+    fn a_run_that_is_repaired_no_longer_counts_as_set_aside() {
+        let watch = Watch::default();
+        watch.notice(shard(1), &Notice::SetAside(RunId::MIN, "too large".into()));
+        assert_eq!(watch.counts().1, 1);
+        watch.notice(shard(1), &Notice::Repaired(RunId::MIN));
+        assert_eq!(watch.counts().1, 0);
     }
 
     #[test]

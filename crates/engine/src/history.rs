@@ -7,19 +7,15 @@ use abide_store::{
     rows::{LogLimit, LogRow},
 };
 
-/// Bytes after which a page is full. A single row may be larger.
-const PAGE_BYTES: usize = 1 << 20;
-
-/// Reads the rows after `after`: at most `limit`, at least one if there is one. Also returns
-/// whether there may be more.
+/// Reads the rows after `after`, at least one if there is one. Also returns whether there may be
+/// more.
 pub(crate) async fn page(
     store: &dyn Store,
     shard: ShardId,
     run: RunId,
     after: u64,
-    limit: usize,
+    limit: LogLimit,
 ) -> Result<(Vec<LogRow>, bool), ReadError> {
-    let limit = LogLimit { rows: limit, bytes: PAGE_BYTES };
     let rows = store.log(shard, run, after, limit).await?;
     let more = limit.filled_by(&rows);
     Ok((rows, more))

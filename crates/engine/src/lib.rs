@@ -28,8 +28,8 @@ mod node;
 mod nodes;
 pub mod peers;
 mod reads;
+mod route;
 mod session;
-mod way;
 
 pub use abide_shard::{borders::Borders, lease::LeaseOptions, node::Given};
 pub use cluster::Membership;

@@ -32,7 +32,7 @@ pub(crate) struct Members {
     /// Differing leases of other nodes that were already logged.
     warned_of: BTreeMap<String, Duration>,
     /// It was already logged that the node's name is taken.
-    told_of_name: bool,
+    name_conflict_logged: bool,
 }
 
 /// The result of a message to the lease.
@@ -63,7 +63,7 @@ impl Members {
             said,
             drivers: JoinSet::new(),
             warned_of: BTreeMap::new(),
-            told_of_name: false,
+            name_conflict_logged: false,
         }
     }
 
@@ -103,9 +103,9 @@ impl Members {
         if let Some(row) = self.lease.stranger() {
             let name = row.strip_prefix(NODE_PREFIX).unwrap_or(row);
             self.node.fail(format!(
-                "another server, {name:?}, is alive on this database, and the two cannot speak with each \
-                 other: all servers of a database need the same secret, which `abide nodes secret` makes \
-                 and --secret-file names"
+                "another node, {name:?}, is alive on this database, and the two cannot communicate: all \
+                 nodes of a database need the same secret; generate it with `abide nodes secret` and \
+                 set --secret-file"
             ));
         }
     }
@@ -113,14 +113,14 @@ impl Members {
     /// Logs once that the node waits for its name.
     fn warn_of_name(&mut self) {
         let taken = self.lease.name_taken();
-        if taken && !self.told_of_name {
+        if taken && !self.name_conflict_logged {
             tracing::warn!(
                 node = self.node.name,
-                "another process of this name has a lease: this one waits until it is over, and for ever \
-                 if two are started under one name"
+                "another process holds a lease with this node name: waiting until the lease expires; if \
+                 two nodes have the same name, the wait never ends"
             );
         }
-        self.told_of_name = taken;
+        self.name_conflict_logged = taken;
     }
 
     /// Logs once per node that its lease differs, which delays takeovers and is rarely intended.
@@ -130,8 +130,8 @@ impl Members {
                 tracing::warn!(
                     node,
                     ?lease,
-                    "the lease of another node differs: its shards, and this node's, are taken over \
-                     after the longer of both"
+                    "the lease of another node differs: takeovers of its shards, and of this node's, \
+                     wait for the longer of both"
                 );
             }
         }
@@ -199,7 +199,7 @@ fn ask(node: &Node, request: Request) -> Asked<'_> {
                 Ok(rows) => LeaseMessage::Registry(rows),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);
-                    node.watch.registry_failed(&error, "the nodes' rows cannot be read");
+                    node.watch.registry_failed(&error, "cannot read the rows of nodes");
                     LeaseMessage::ReadFailed
                 }
             },
@@ -207,7 +207,7 @@ fn ask(node: &Node, request: Request) -> Asked<'_> {
                 Ok(written) => LeaseMessage::Written(written),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);
-                    node.watch.registry_failed(&error, "a node's row cannot be written");
+                    node.watch.registry_failed(&error, "cannot write the row of a node");
                     LeaseMessage::WriteFailed
                 }
             },

@@ -34,11 +34,11 @@ use crate::{
     figures::{Counters, Figures, StoreFault},
     gauge::{Gauge, Work},
     health::{Health, Watch},
-    way::Ways,
+    route::Routes,
 };
 
 /// The reply channel of a call. The answer counts as in flight until the caller has it.
-pub(crate) type Answer<T> = oneshot::Sender<(Result<T, CallError>, Work)>;
+pub(crate) type ReplySender<T> = oneshot::Sender<(Result<T, CallError>, Work)>;
 
 /// An input of a shard's driver.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ pub(crate) enum Post {
     /// A message for the shard machine.
     Message(Message),
     /// An operation, with its reply channel.
-    Ask(Ticket, Box<RunOperation>, Answer<AnyAnswer>),
+    Ask(Ticket, Box<RunOperation>, ReplySender<AnyAnswer>),
     /// A worker's report, with its reply channel.
-    Report(Ticket, Box<Report>, Answer<ReportAnswer>),
+    Report(Ticket, Box<Report>, ReplySender<ReportAnswer>),
     /// The caller has disconnected: no answer is needed.
     Forget(Ticket),
 }
@@ -93,7 +93,7 @@ pub(crate) struct Node {
 /// The node machine, and the calls that wait for its routing decisions.
 struct State {
     machine: Machine<StreamHandle>,
-    ways: Ways,
+    routes: Routes,
 }
 
 /// Collects matches of work that a shard has just offered, for its driver to handle at once.
@@ -131,7 +131,7 @@ impl Node {
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),
-            state: Mutex::new(State { machine, ways: Ways::default() }),
+            state: Mutex::new(State { machine, routes: Routes::default() }),
             streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
@@ -159,7 +159,7 @@ impl Node {
     pub(crate) fn tell_of_call(
         &self,
         input: NodeInput<StreamHandle>,
-        wait: impl FnOnce(&mut Ways),
+        wait: impl FnOnce(&mut Routes),
     ) {
         self.step(input, None, wait);
     }
@@ -176,14 +176,17 @@ impl Node {
         &self,
         input: NodeInput<StreamHandle>,
         mut own: Option<Own<'_>>,
-        wait: impl FnOnce(&mut Ways),
+        wait: impl FnOnce(&mut Routes),
     ) {
         // A node that is alone sets no times.
         let now = self.cluster.as_ref().map_or(Duration::ZERO, |_| since_boot());
         let mut links = None;
-        let mut state = lock(&self.state);
-        let State { machine, ways } = &mut *state;
-        wait(ways);
+        let mut state = self.state.try_lock().unwrap_or_else(|_| {
+            self.counters.node_waits.add(1);
+            lock(&self.state)
+        });
+        let State { machine, routes } = &mut *state;
+        wait(routes);
         machine.handle(now, input);
         while let Some(output) = machine.poll() {
             match output {
@@ -197,7 +200,7 @@ impl Node {
                     }
                 },
                 NodeOutput::TryHere(..) | NodeOutput::Forward(..) | NodeOutput::Refuse(..) => {
-                    ways.show(output);
+                    routes.show(output);
                 }
                 NodeOutput::KeepLinks(nodes) => links = Some(nodes),
                 other => self.carry_out(other),
@@ -266,7 +269,8 @@ impl Node {
 
     /// Counters and gauges for metrics.
     pub(crate) fn figures(&self) -> Figures {
-        let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
+        let Counters { given, forwarded, timers_fired, transitions, node_waits, .. } =
+            &self.counters;
         let (read_only, set_aside) = self.watch.counts();
         let shards = self.shards_served();
         let state = lock(&self.state);
@@ -285,6 +289,7 @@ impl Node {
             given: given.get(),
             forwarded: forwarded.get(),
             timers_fired: timers_fired.get(),
+            node_waits: node_waits.get(),
             transitions: transitions.get(),
             commits: self.counters.commit_times(),
             faults,
@@ -312,7 +317,7 @@ impl Node {
         match notice {
             Notice::Unreadable(..) => self.counters.unreadable.add(1),
             Notice::Unstarted(..) | Notice::Senseless(_) => self.counters.refused_effects.add(1),
-            Notice::ReadOnly(_) | Notice::SetAside(..) => {}
+            Notice::ReadOnly(_) | Notice::SetAside(..) | Notice::Repaired(_) => {}
         }
         self.watch.notice(shard, notice);
     }

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     ids::{EventNumber, NamespaceId, RunId},
+    limits::Limits,
     list::{RunFilter, WaitFilter, WaitRow},
     operation::{
-        AnyAnswer, AwaitEvents, CallError, Count, CountRuns, Events, History, HistoryPage,
+        AnyAnswer, AwaitEvents, CallError, Caller, Count, CountRuns, Events, History, HistoryPage,
         ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
         WaitRows,
     },
     tally::{Tallied, Tally},
 };
-use abide_store::ReadError;
+use abide_store::{ReadError, rows::LogLimit};
 
 use crate::{Engine, history, nodes};
 
@@ -43,7 +44,8 @@ impl Engine {
         let History { target, from, follow } = asked;
         let shard = target.workflow.slot().shard();
         let Events { run, closed, .. } = self.events(target, follow.unwrap_or_default()).await?;
-        let limit = self.node.limits.page_rows;
+        let Limits { page_rows: rows, log_page_bytes: bytes, .. } = *self.node.limits;
+        let limit = LogLimit { rows, bytes };
         let page = history::page(&*self.node.store, shard, run, from, limit).await;
         let (rows, more) = page.map_err(|error| self.unreadable(&error))?;
         let next = rows.last().map_or(from, |row| row.sequence);
@@ -55,11 +57,13 @@ impl Engine {
     /// event.
     pub async fn seek_history(
         &self,
+        caller: &Caller,
         target: RunTarget,
         event: EventNumber,
     ) -> Result<(RunId, u64), CallError> {
         let shard = target.workflow.slot().shard();
-        let Events { run, .. } = self.events(target, 0).await?;
+        let events = self.ask(caller, AwaitEvents { target, after: 0 }.into()).await?;
+        let Events { run, .. } = AwaitEvents::answer(events)?;
         let from = history::seek(&*self.node.store, shard, run, event).await;
         Ok((run, from.map_err(|error| self.unreadable(&error))?))
     }

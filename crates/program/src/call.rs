@@ -10,7 +10,7 @@ use abide_core::{
     event::{ActivitySpec, ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
     ids::{ActivityId, ExecutionId, TimerId, WorkflowId},
     payload::PayloadMap,
-    retry::{RetryPolicy, Verdict},
+    retry::{RetryDecision, RetryPolicy},
 };
 
 /// The current attempt of a call.
@@ -154,8 +154,8 @@ fn retry_timer(
 ) -> Option<TimerId> {
     let failure = outcome.as_ref().err()?;
     let delay = match policy?.judge(attempt, failure) {
-        Verdict::After(delay) => delay,
-        Verdict::Stop(_) => return None,
+        RetryDecision::After(delay) => delay,
+        RetryDecision::Stop(_) => return None,
     };
     Some(context.start_timer(Some(delay), origin))
 }

@@ -44,8 +44,8 @@ impl TryFrom<wire::StartRunResponse> for Started {
 }
 
 impl From<Done> for wire::DoneResponse {
-    fn from(Done { run, repeat }: Done) -> Self {
-        Self { run: run.to_wire(), repeat }
+    fn from(Done { run, repeat, fire_at }: Done) -> Self {
+        Self { run: run.to_wire(), repeat, fire_at: fire_at.to_wire() }
     }
 }
 
@@ -53,9 +53,9 @@ impl TryFrom<wire::DoneResponse> for Done {
     type Error = InvalidField;
 
     fn try_from(
-        wire::DoneResponse { run, repeat }: wire::DoneResponse,
+        wire::DoneResponse { run, repeat, fire_at }: wire::DoneResponse,
     ) -> Result<Self, InvalidField> {
-        Ok(Self { run: word("run", run)?, repeat })
+        Ok(Self { run: word("run", run)?, repeat, fire_at: word("fire_at", fire_at)? })
     }
 }
 

@@ -64,7 +64,7 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
 
 /// The engine returned an answer of the wrong kind: a bug of the engine.
 pub(crate) fn misplaced_answer() -> CallError {
-    CallError::NoAnswer("the engine's reply is none to such a call".into())
+    CallError::NoAnswer("the reply does not match the call".into())
 }
 
 /// The error that a detail stands for.
@@ -128,15 +128,15 @@ const fn hint(code: ErrorCode) -> &'static str {
         ErrorCode::Invalid => "correct the request; nothing was changed",
         ErrorCode::NotFound => "check namespace, workflow id and run id",
         ErrorCode::AlreadyExists => "use another workflow id, or another conflict or reuse policy",
-        ErrorCode::Refused => "look at the run with DescribeRun; nothing was changed",
-        ErrorCode::UpdateAborted => "look at the run's outcome with AwaitClose",
+        ErrorCode::Refused => "inspect the run with DescribeRun; nothing was changed",
+        ErrorCode::UpdateAborted => "get the outcome of the run with AwaitClose",
         ErrorCode::Blocked => "deploy code that fits the history, or reset the run",
-        ErrorCode::StaleQuery => "drop the answer: the caller has gone or was answered",
+        ErrorCode::StaleQuery => "drop the answer: the caller has disconnected or has an answer",
         ErrorCode::SetAside | ErrorCode::Unreadable => {
-            "look at the server's log; the run stays as it is until an operator repairs it"
+            "see the server's log; the run makes no progress until an operator repairs it"
         }
-        ErrorCode::NotServed | ErrorCode::Overloaded => "try again later",
-        ErrorCode::Reset | ErrorCode::Unavailable => "repeat the call with the same key",
+        ErrorCode::NotServed | ErrorCode::Overloaded => "retry later",
+        ErrorCode::Reset | ErrorCode::Unavailable => "retry the call with the same key",
     }
 }
 

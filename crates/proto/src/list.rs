@@ -286,7 +286,7 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
             number => Some(case::<_, wire::WaitKind>("kind", number)?),
         };
         if wire.name.is_some() && kind.is_none() {
-            return Err(InvalidField::new("name", "needs a kind beside it"));
+            return Err(InvalidField::new("name", "requires a kind"));
         }
         Ok(Self {
             namespace: word("namespace", wire.namespace)?,
@@ -323,16 +323,12 @@ where
 }
 
 fn token<T: Message + Default>(bytes: Bytes) -> Result<T, InvalidField> {
-    T::decode(bytes)
-        .map_err(|_| InvalidField::new("page_token", "was not given out by this server"))
+    T::decode(bytes).map_err(|_| InvalidField::new("page_token", "was not issued by this server"))
 }
 
 pub(crate) fn shard(field: &str, number: u32) -> Result<ShardId, InvalidField> {
     u8::try_from(number).ok().and_then(ShardId::new).ok_or_else(|| {
-        InvalidField::new(
-            field,
-            format!("is {number}; shards have numbers below {}", ShardId::COUNT),
-        )
+        InvalidField::new(field, format!("is {number}; shard numbers are below {}", ShardId::COUNT))
     })
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
     let Some(request) = SCHEMA.requests.get(&U::full_name()) else { return Ok(()) };
     let mut left = Left { near: NEAR_MAX, all: ALL_MAX };
     left.take_message(message, *request, 0).map_err(|bound| {
-        let problem = format!("has more than {bound} parts; send less at one time");
+        let problem = format!("has more than {bound} parts; send smaller requests");
         InvalidField::new("request", problem)
     })
 }

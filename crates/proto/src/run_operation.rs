@@ -147,10 +147,10 @@ impl TryFrom<wire::AwaitUpdateRequest> for AwaitUpdate {
 
 impl From<RescheduleTimer> for wire::RescheduleTimerRequest {
     fn from(operation: RescheduleTimer) -> Self {
-        let RescheduleTimer { target, what, fire_at, identity, key } = operation;
+        let RescheduleTimer { target, what, fire_at, after, identity, key } = operation;
         let (timer, wait) = movable_to_wire(what);
-        let (target, fire_at, key) = (Some(target.into()), fire_at.to_wire(), key.to_wire());
-        Self { target, timer, wait, fire_at, identity, key }
+        let (fire_at, after, key) = (fire_at.to_wire(), after.to_wire(), key.to_wire());
+        Self { target: Some(target.into()), timer, wait, fire_at, after, identity, key }
     }
 }
 
@@ -162,6 +162,7 @@ impl TryFrom<wire::RescheduleTimerRequest> for RescheduleTimer {
             target: part("target", wire.target)?,
             what: movable_from_wire(wire.timer, wire.wait)?,
             fire_at: word("fire_at", wire.fire_at)?,
+            after: word("after", wire.after)?,
             identity: wire.identity,
             key: word("key", wire.key)?,
         })
@@ -180,7 +181,7 @@ fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
 fn movable_from_wire(timer: String, wait: Option<Bytes>) -> Result<Movable, InvalidField> {
     match wait {
         Some(_) if !timer.is_empty() => {
-            Err(InvalidField::new("wait", "stands beside a timer: name one"))
+            Err(InvalidField::new("wait", "excludes a timer: set only one of them"))
         }
         Some(wait) => Ok(Movable::Wait(wait_key(&wait)?)),
         None => Ok(Movable::Timer(word("timer", timer)?)),
@@ -209,7 +210,7 @@ impl TryFrom<wire::StartRunRequest> for Start {
 
     fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
         if wire.run.is_some() {
-            let problem = "must be absent: the engine draws the ids of runs, and a key makes a repeat the same start";
+            let problem = "must be absent: the engine generates run ids; set a key to make retries idempotent";
             return Err(InvalidField::new("run", problem));
         }
         let signal = wire.signal.map(SignalReceived::try_from).transpose();

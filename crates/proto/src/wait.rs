@@ -24,8 +24,9 @@ enumeration!(WaitEnd, WaitEnd { Time, Signal, Condition, Decision, Deadline });
 /// # Errors
 /// The bytes are not a key that a list has returned.
 pub fn wait_key(bytes: &[u8]) -> Result<WaitKey, InvalidField> {
-    WaitKey::from_bytes(bytes)
-        .ok_or_else(|| InvalidField::new("wait", "is no name of a wait as lists show it"))
+    WaitKey::from_bytes(bytes).ok_or_else(|| {
+        InvalidField::new("wait", "is not the key of a wait, as ListWaits returns it")
+    })
 }
 
 impl From<ShownWait> for wire::ShownWait {

@@ -16,20 +16,21 @@ use abide_sdk::{
     BoxError, Raised, Workflow,
     executor::LocalWork,
     payload,
-    registry::{Fault, WorkflowCode},
+    registry::{TaskFault, WorkflowCode},
 };
 
 /// Replacement for the code of a workflow; `None` never ends by itself.
-pub(crate) type Fake<W> = Option<Arc<dyn Fn(<W as Workflow>::Input) -> Answer<W> + Send + Sync>>;
+pub(crate) type Fake<W> =
+    Option<Arc<dyn Fn(<W as Workflow>::Input) -> FakeResult<W> + Send + Sync>>;
 
 /// Result of a fake child.
-pub(crate) type Answer<W> = Result<<W as Workflow>::Output, BoxError>;
+pub(crate) type FakeResult<W> = Result<<W as Workflow>::Output, BoxError>;
 
 /// One run of a fake child.
 pub(crate) struct FakeRun<W: Workflow> {
     fake: Fake<W>,
     closed: bool,
-    fault: Option<Fault>,
+    fault: Option<TaskFault>,
 }
 
 impl<W: Workflow> FakeRun<W> {
@@ -43,7 +44,7 @@ impl<W: Workflow> FakeRun<W> {
             Ok(input) => input,
             Err(error) => {
                 let failure = refusal(format!("input of workflow {}: {error}", W::NAME));
-                self.fault = Some(Fault { cause: TaskFailureCause::WorkerFailure, failure });
+                self.fault = Some(TaskFault { cause: TaskFailureCause::WorkerFailure, failure });
                 return None;
             }
         };
@@ -90,7 +91,7 @@ impl<W: Workflow> WorkflowCode for FakeRun<W> {
         LocalWork::default()
     }
 
-    fn take_fault(&mut self) -> Option<Fault> {
+    fn take_fault(&mut self) -> Option<TaskFault> {
         self.fault.take()
     }
 }

@@ -12,7 +12,7 @@ use abide_core::{
 };
 use abide_embedded::{Builder, Embedded, clock::ManualClock};
 use abide_engine::Gauge;
-use abide_sdk::transport::{Answer, Session, Transport};
+use abide_sdk::transport::{AnswerFuture, Session, Transport};
 
 /// An engine on an in-memory store, which outlives it.
 pub(crate) struct TestEngine {
@@ -56,7 +56,7 @@ impl TestEngine {
 
 /// Forwards to the current engine.
 impl Transport for TestEngine {
-    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+    fn ask(&self, operation: AnyOperation) -> AnswerFuture<'_, AnyAnswer> {
         let transport = self.transport();
         Box::pin(async move { transport.ask(operation).await })
     }
@@ -65,7 +65,7 @@ impl Transport for TestEngine {
         &self,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>> {
+    ) -> AnswerFuture<'_, Box<dyn Session>> {
         let transport = self.transport();
         Box::pin(async move { transport.connect(worker, takes).await })
     }

@@ -15,10 +15,10 @@ use abide_sdk::{
 use tokio::task::AbortHandle;
 
 use crate::{
-    child::{Answer, Fake, FakeRun},
+    child::{Fake, FakeResult, FakeRun},
     engine::TestEngine,
-    faults::{Fault, Faults, Saboteur},
-    held::Held,
+    faults::{Faults, InjectedFault, Saboteur},
+    held::WorkLedger,
     observed::Observed,
     time::Time,
     worker::{Lifeline, Post, TestWorker},
@@ -47,7 +47,7 @@ type Change = Box<dyn Fn(&mut Registry) + Send + Sync>;
 pub struct TestEnvironment {
     engine: Arc<TestEngine>,
     time: Arc<Time>,
-    held: Held,
+    held: WorkLedger,
     changes: Mutex<Vec<Change>>,
     faults: Faults,
     workers: Mutex<Vec<TestWorker>>,
@@ -62,7 +62,7 @@ impl TestEnvironment {
         let engine = Arc::new(TestEngine::start(Arc::clone(&clock)).await);
         let time = Arc::new(Time::new(clock, engine.gauge()));
         let mover = tokio::spawn(Arc::clone(&time).pass()).abort_handle();
-        let (held, faults) = (Held::default(), Faults::default());
+        let (held, faults) = (WorkLedger::default(), Faults::default());
         let (changes, workers) = (Mutex::default(), Mutex::default());
         Self { engine, time, held, changes, faults, workers, mover }
     }
@@ -151,7 +151,7 @@ impl TestEnvironment {
     /// and its parent uses the real engine. For workers with workflows.
     pub fn replace_child<C: Workflow>(
         &self,
-        fake: impl Fn(C::Input) -> Answer<C> + Send + Sync + 'static,
+        fake: impl Fn(C::Input) -> FakeResult<C> + Send + Sync + 'static,
     ) {
         self.fake::<C>(Some(Arc::new(fake)));
     }
@@ -183,19 +183,19 @@ impl TestEnvironment {
     /// Fails the attempt with this number, from 1, of each such activity. Its code does not run.
     pub fn fail_attempt<A: Activity>(&self, activity: A, attempt: u32, message: impl Into<String>) {
         let failure = Failure { message: message.into(), ..Failure::default() };
-        self.plan(activity, attempt, Fault::Fail(Box::new(failure)));
+        self.plan(activity, attempt, InjectedFault::Fail(Box::new(failure)));
     }
 
     /// Delays the code of the attempt with this number, of each such activity. Timeouts may pass
     /// meanwhile.
     pub fn delay_attempt<A: Activity>(&self, activity: A, attempt: u32, delay: Duration) {
-        self.plan(activity, attempt, Fault::Delay(delay));
+        self.plan(activity, attempt, InjectedFault::Delay(delay));
     }
 
     /// Loses the worker once, after the code of the attempt with this number has run and before the
     /// engine learns of it: is the activity idempotent? The worker restarts with an empty cache.
     pub fn lose_attempt<A: Activity>(&self, activity: A, attempt: u32) {
-        self.plan(activity, attempt, Fault::Lose);
+        self.plan(activity, attempt, InjectedFault::Lose);
     }
 
     /// Loses the worker that is about to complete a workflow task, the one with this number, from 1
@@ -220,7 +220,7 @@ impl TestEnvironment {
         Ok(())
     }
 
-    fn plan<A: Activity>(&self, activity: A, attempt: u32, fault: Fault) {
+    fn plan<A: Activity>(&self, activity: A, attempt: u32, fault: InjectedFault) {
         self.faults.plan(activity.definition().name(), attempt, fault);
     }
 }

@@ -15,10 +15,10 @@ use abide_sdk::{
     registry::{ActivityCode, ActivityEnd, Registry},
 };
 
-use crate::{held::Held, time::Time, worker::Lifeline};
+use crate::{held::WorkLedger, time::Time, worker::Lifeline};
 
 #[derive(Clone, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum InjectedFault {
     /// The attempt fails, and its code does not run.
     Fail(Box<Failure>),
     /// Its code runs after this delay.
@@ -34,13 +34,13 @@ pub(crate) struct Faults(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     /// By the activity's type and the number of the attempt.
-    attempts: BTreeMap<(String, u32), Fault>,
+    attempts: BTreeMap<(String, u32), InjectedFault>,
     /// Number of tasks that complete before one is lost.
     tasks: Option<u32>,
 }
 
 impl Faults {
-    pub(crate) fn plan(&self, activity_type: &str, attempt: u32, fault: Fault) {
+    pub(crate) fn plan(&self, activity_type: &str, attempt: u32, fault: InjectedFault) {
         self.lock().attempts.insert((activity_type.to_owned(), attempt), fault);
     }
 
@@ -57,11 +57,11 @@ impl Faults {
         left == Some(0)
     }
 
-    fn of(&self, activity_type: &str, attempt: u32) -> Option<Fault> {
+    fn of(&self, activity_type: &str, attempt: u32) -> Option<InjectedFault> {
         let mut state = self.lock();
         let key = (activity_type.to_owned(), attempt);
         match state.attempts.get(&key)? {
-            Fault::Lose => state.attempts.remove(&key),
+            InjectedFault::Lose => state.attempts.remove(&key),
             fault => Some(fault.clone()),
         }
     }
@@ -77,7 +77,7 @@ impl Faults {
 pub(crate) struct Saboteur {
     pub(crate) faults: Faults,
     pub(crate) time: Arc<Time>,
-    pub(crate) held: Held,
+    pub(crate) held: WorkLedger,
     pub(crate) lifeline: Lifeline,
 }
 
@@ -108,8 +108,8 @@ impl ActivityCode for Sabotaged {
         };
         let (code, saboteur) = (Arc::clone(code), saboteur.clone());
         match fault {
-            Fault::Fail(failure) => Box::pin(ready(ActivityEnd::Failed(*failure))),
-            Fault::Delay(delay) => Box::pin(async move {
+            InjectedFault::Fail(failure) => Box::pin(ready(ActivityEnd::Failed(*failure))),
+            InjectedFault::Delay(delay) => Box::pin(async move {
                 let over = saboteur.time.after(delay);
                 saboteur.held.release(ctx.info());
                 if let Some(work) = over.await {
@@ -117,7 +117,7 @@ impl ActivityCode for Sabotaged {
                 }
                 code.run(ctx, input).await
             }),
-            Fault::Lose => Box::pin(async move {
+            InjectedFault::Lose => Box::pin(async move {
                 code.run(ctx, input).await;
                 saboteur.lifeline.cut();
                 pending().await

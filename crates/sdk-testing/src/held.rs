@@ -66,7 +66,7 @@ impl Token {
 
 /// All work that workers of an environment hold.
 #[derive(Clone, Default)]
-pub(crate) struct Held(Arc<Mutex<State>>);
+pub(crate) struct WorkLedger(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -79,7 +79,7 @@ struct Entry {
     stream: u64,
     /// For attempts: the activity, and the number of the attempt.
     attempt: Option<(ExecutionId, u32)>,
-    /// Dropped when the work is answered, or by [`Held::release`].
+    /// Dropped when the work is answered, or by [`WorkLedger::release`].
     work: Option<Work>,
 }
 
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-impl Held {
+impl WorkLedger {
     /// Registers a stream and returns its number.
     pub(crate) fn open(&self) -> u64 {
         let mut state = self.lock();

@@ -15,13 +15,13 @@ use abide_core::{
 };
 use abide_sdk::{
     future::BoxFuture,
-    transport::{Answer, Given, Session, SessionSender, Transport},
+    transport::{AnswerFuture, Given, Session, SessionSender, Transport},
 };
 use tokio::sync::watch;
 
 use crate::{
     faults::Faults,
-    held::{Held, Token},
+    held::{Token, WorkLedger},
     stuck,
     time::Time,
     worker::Lifeline,
@@ -30,7 +30,7 @@ use crate::{
 pub(crate) struct Observed {
     inner: Arc<dyn Transport>,
     time: Arc<Time>,
-    held: Held,
+    held: WorkLedger,
     /// Whether a worker is connected and has announced its credit.
     working: watch::Sender<bool>,
     /// For a worker: its injected faults.
@@ -38,7 +38,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    pub(crate) fn new(inner: Arc<dyn Transport>, time: &Arc<Time>, held: &Held) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Transport>, time: &Arc<Time>, held: &WorkLedger) -> Self {
         let working = watch::Sender::new(false);
         Self { inner, time: Arc::clone(time), held: held.clone(), working, faults: None }
     }
@@ -55,11 +55,11 @@ impl Observed {
         self.working.subscribe()
     }
 
-    fn waiting<'a, T>(&self, answer: Answer<'a, T>) -> Answer<'a, T>
+    fn waiting<'a, T>(&self, answer: AnswerFuture<'a, T>) -> AnswerFuture<'a, T>
     where
         T: Send + 'a,
     {
-        let waiting = Waiting { time: Arc::clone(&self.time), answer, waits: false };
+        let waiting = ObservedCall { time: Arc::clone(&self.time), answer, waits: false };
         let (inner, mut stuck) = (Arc::clone(&self.inner), self.time.stuck());
         Box::pin(async move {
             tokio::select! {
@@ -75,7 +75,7 @@ impl Observed {
 }
 
 impl Transport for Observed {
-    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+    fn ask(&self, operation: AnyOperation) -> AnswerFuture<'_, AnyAnswer> {
         // To look at a run, a list or a history is no reason for anything to happen.
         let looks = operation.name() == OperationName::Describe;
         if !looks && matches!(operation, AnyOperation::Run(_)) {
@@ -88,7 +88,7 @@ impl Transport for Observed {
         &self,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>> {
+    ) -> AnswerFuture<'_, Box<dyn Session>> {
         Box::pin(async move {
             let session = self.inner.connect(worker, takes).await?;
             let stream = self.held.open();
@@ -106,13 +106,13 @@ impl Transport for Observed {
 }
 
 /// A call of the test. While it has no reply the test waits; while it is polled, it holds time.
-struct Waiting<'a, T> {
+struct ObservedCall<'a, T> {
     time: Arc<Time>,
-    answer: Answer<'a, T>,
+    answer: AnswerFuture<'a, T>,
     waits: bool,
 }
 
-impl<T> Future for Waiting<'_, T> {
+impl<T> Future for ObservedCall<'_, T> {
     type Output = Result<T, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -126,7 +126,7 @@ impl<T> Future for Waiting<'_, T> {
     }
 }
 
-impl<T> Drop for Waiting<'_, T> {
+impl<T> Drop for ObservedCall<'_, T> {
     fn drop(&mut self) {
         if self.waits {
             let _work = self.time.begin();
@@ -163,7 +163,7 @@ impl Session for ObservedSession {
 
 /// Ends the work of a stream.
 struct End {
-    held: Held,
+    held: WorkLedger,
     stream: u64,
 }
 
@@ -176,7 +176,7 @@ impl Drop for End {
 struct ObservedSender {
     inner: Arc<dyn SessionSender>,
     time: Arc<Time>,
-    held: Held,
+    held: WorkLedger,
     stream: u64,
     faults: Option<(Faults, Lifeline)>,
 }
@@ -194,7 +194,7 @@ impl SessionSender for ObservedSender {
         self.held.withdraw(self.stream);
     }
 
-    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+    fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer> {
         if let (Report::CompleteTask(..), Some((faults, lifeline))) = (&report, &self.faults)
             && faults.loses_task()
         {

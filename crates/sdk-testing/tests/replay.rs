@@ -100,8 +100,8 @@ async fn a_change_of_order_is_shown_as_a_diff() {
     let error = replay_history::<HastyParcel>(recorded().await).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "workflow parcel does not fit its history: the code takes another step than history has \
-         at event 5\n\
+        "workflow parcel does not fit its history: the code takes a different step than the \
+         history at event 5\n\
          \x20              4 TaskCompleted\n\
          - recorded     5 TimerStarted timer-1, sleep\n\
          + code           ActivityScheduled activity-1, pack"

@@ -170,16 +170,14 @@ pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
     match cause {
         DeliveryFailure::NotFound => "there is no such workflow",
         DeliveryFailure::Closed => "it is closed",
-        DeliveryFailure::AlreadyExists => "a workflow of that id exists already",
-        DeliveryFailure::LimitExceeded => "it is at one of its limits",
+        DeliveryFailure::AlreadyExists => "a workflow with that id already exists",
+        DeliveryFailure::LimitExceeded => "it has reached one of its limits",
         DeliveryFailure::NamespaceNotFound => "there is no such namespace",
         DeliveryFailure::NamespaceRefused => {
-            "its namespace does not accept commands from this one; its configuration can allow it: \
-             accepts_from"
+            "its namespace does not accept commands from this one; allow it with accepts_from in its \
+             configuration"
         }
-        DeliveryFailure::Refused => {
-            "its server refused it, for a reason that is in the server's log"
-        }
+        DeliveryFailure::Refused => "its server refused it; see the server's log for the reason",
     }
 }
 

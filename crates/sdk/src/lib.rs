@@ -65,7 +65,7 @@ pub use self::{
 #[cfg(feature = "worker")]
 pub use self::{
     client::{Client, ClientError, WorkflowHandle},
-    worker::{Worker, WorkerError},
+    worker::{RunningWorker, Worker, WorkerError},
 };
 pub use abide_core::{
     event::{self, ParentClosePolicy, ReusePolicy},

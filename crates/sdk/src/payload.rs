@@ -90,7 +90,7 @@ fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> Payloa
     };
     let message = match payload.metadata.get(ENCODING) {
         Some(encoding) if encoding != JSON => format!(
-            "the encoding is {}, and {wanted} is read from {JSON}; take it as RawPayload",
+            "the encoding is {}, but {wanted} requires {JSON}; use RawPayload to read it",
             String::from_utf8_lossy(encoding)
         ),
         _ => format!("cannot be read as {wanted}: {error}"),

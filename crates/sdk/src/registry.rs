@@ -43,7 +43,7 @@ pub trait WorkflowCode: Code {
     /// cannot be decoded. Returned once. Call it after every feed and turn, before checking for a
     /// mismatch: stopped code issues no commands, which matches no history. The machine cannot be
     /// used afterwards.
-    fn take_fault(&mut self) -> Option<Fault>;
+    fn take_fault(&mut self) -> Option<TaskFault>;
 }
 
 impl Code for Box<dyn WorkflowCode> {
@@ -58,7 +58,7 @@ impl Code for Box<dyn WorkflowCode> {
 
 /// Why a workflow task must fail.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct TaskFault {
     /// The cause that history records.
     pub cause: TaskFailureCause,
     /// The message and type of the error.
@@ -78,10 +78,10 @@ pub struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// Two workflows have this name.
-    #[error("a workflow named {0} is registered already; give one of them another name")]
+    #[error("a workflow named {0} is already registered; rename one of them")]
     DuplicateWorkflow(&'static str),
     /// Two activities have this name.
-    #[error("an activity named {0} is registered already; give one of them another name")]
+    #[error("an activity named {0} is already registered; rename one of them")]
     DuplicateActivity(&'static str),
 }
 

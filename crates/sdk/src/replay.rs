@@ -7,7 +7,7 @@ use abide_core::{
     replay::{Error, Mismatch, Replay},
 };
 
-use crate::registry::{Fault, Registry};
+use crate::registry::{Registry, TaskFault};
 
 /// Why a recorded history does not replay.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum ReplayError {
     #[error("the history cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
     /// The first event, or one in between, is missing.
-    #[error("the history is not whole: {0}")]
+    #[error("the history is incomplete: {0}")]
     NotWhole(String),
     /// The workflow of the history is not registered.
     #[error("the history is of workflow {recorded}, not of {}", .known.join(", "))]
@@ -40,7 +40,7 @@ pub enum ReplayError {
         /// The workflow type that was replayed.
         code: String,
         /// Why the code was stopped.
-        fault: Box<Fault>,
+        fault: Box<TaskFault>,
     },
 }
 

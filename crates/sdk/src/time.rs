@@ -22,7 +22,7 @@ impl Now for Timestamp {
     fn now() -> Self {
         assert!(
             !executor::runs_here(),
-            "workflow code reads the time by `ctx.now()`: `Timestamp::now()` differs on replay"
+            "workflow code must use `ctx.now()`: `Timestamp::now()` differs on replay"
         );
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let millis = since_epoch.unwrap_or_default().as_millis();

@@ -14,13 +14,13 @@ use abide_core::{
 pub use crate::future::BoxFuture;
 
 /// The future of an engine's answer.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, CallError>>;
+pub type AnswerFuture<'a, T> = BoxFuture<'a, Result<T, CallError>>;
 
 /// An engine, as clients and workers see it.
 pub trait Transport: Send + Sync + 'static {
     /// Sends an operation and returns its answer. The function [`ask`] returns the answer in its
     /// own type.
-    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer>;
+    fn ask(&self, operation: AnyOperation) -> AnswerFuture<'_, AnyAnswer>;
 
     /// Connects a worker, with the amount of work that it takes at once from each queue. This
     /// grants no credit: the amounts let the engine refuse a queue that it cannot serve, as
@@ -30,7 +30,7 @@ pub trait Transport: Send + Sync + 'static {
         &self,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>>;
+    ) -> AnswerFuture<'_, Box<dyn Session>>;
 }
 
 /// Sends an operation once, and returns the answer in its own type.
@@ -61,7 +61,7 @@ pub trait SessionSender: Send + Sync {
     fn withdraw(&self);
 
     /// Reports the result of dispatched work. The future resolves when the engine acknowledges it.
-    fn report(&self, report: Report) -> Answer<'static, ReportAnswer>;
+    fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer>;
 }
 
 /// A message from the engine to a connected worker.

@@ -1,7 +1,7 @@
 //! A stream that carries many calls, several per frame, answered in any order. The connection polls
 //! the stream. It reads calls only while it can write answers, so a client that stops reading is no
 //! longer served. Memory is bounded by the number and bytes of calls in flight, the refusals of one
-//! frame, and the pages that have room.
+//! frame, and the bytes of answers.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,16 +32,17 @@ use tonic::Status;
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     guests::{Charge, Guest},
-    handler::{Handler, is_page, over, status},
-    history::{PAGE_BYTES, await_events},
-    wire::{Said, Sending},
+    handler::{self, Handler, may_be_large, over, status},
+    history::await_events,
+    own_task::in_own_task,
+    wire::{MessageStream, Sending},
 };
 
-/// An answer, and its room in memory if it is a page.
+/// An answer, and the charge for its bytes if it is large.
 type Answered = (NumberedAnswer, Option<Charge>);
 
 pub(crate) struct Calls {
-    asked: Said<CallsFrame>,
+    asked: MessageStream<CallsFrame>,
     guest: Arc<Guest>,
     asking: bool,
     welcomed: bool,
@@ -62,7 +63,7 @@ impl Calls {
     pub(crate) fn new(
         handler: Handler,
         guest: Arc<Guest>,
-        asked: Said<CallsFrame>,
+        asked: MessageStream<CallsFrame>,
     ) -> Result<Self, Status> {
         let place = handler.stream()?;
         let mut stopping = handler.stopping.clone();
@@ -110,13 +111,18 @@ impl Calls {
         let operation = self.handler.counted(operation_from_wire(call))?;
         let named = (number, operation.waits(), bytes);
         let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
-        match operation {
-            operation @ AnyOperation::Run(_) => self.run(named, async move {
-                (numbered(number, handler.perform(operation).await), None)
-            }),
-            AnyOperation::Read(operation) => {
-                self.run(named, read(handler, guest, number, operation))
-            }
+        if may_be_large(&operation) {
+            self.run(named, async move {
+                let answered = in_own_task(answer(handler, guest, number, operation)).await;
+                answered.unwrap_or_else(|failed| {
+                    (numbered(number, Err(CallError::Unavailable(failed.to_string()))), None)
+                })
+            })
+        } else {
+            self.run(
+                named,
+                async move { (numbered(number, handler.perform(operation).await), None) },
+            )
         }
     }
 
@@ -127,9 +133,10 @@ impl Calls {
         (number, abandonable, bytes): (u64, bool, usize),
         call: impl Future<Output = Answered> + Send + 'static,
     ) -> Result<(), CallError> {
-        let held = self.guest.stand(bytes + size_of_val(&call)).ok_or_else(|| {
-            over("bytes of the connection's calls that wait for an answer", self.guest.share())
-        })?;
+        let held = self
+            .guest
+            .stand(bytes + size_of_val(&call))
+            .ok_or_else(|| over("bytes of the connection's calls in flight", self.guest.share()))?;
         let call = call.inspect(move |_| drop(held));
         if abandonable {
             let (handle, registration) = AbortHandle::new_pair();
@@ -147,7 +154,7 @@ impl Calls {
         self.asking = false;
         for (number, call) in self.waiting.drain() {
             call.abort();
-            let stops = CallError::Unavailable("the server stops".into());
+            let stops = CallError::Unavailable("the server is shutting down".into());
             self.refused.push_back(numbered(number, Err(stops)));
         }
     }
@@ -171,15 +178,15 @@ impl Calls {
     }
 
     fn poll_answers(&mut self, context: &mut Context<'_>) -> Sending<Vec<NumberedAnswer>> {
-        let (mut answers, mut rooms) = (Vec::new(), Vec::new());
+        let (mut answers, mut charges) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
             let answer = match self.refused.pop_front() {
                 Some(refused) => refused,
                 None => match self.running.poll_next_unpin(context) {
-                    Poll::Ready(Some(Some((answer, room)))) => {
+                    Poll::Ready(Some(Some((answer, charge)))) => {
                         self.waiting.remove(&answer.number);
-                        rooms.extend(room);
+                        charges.extend(charge);
                         answer
                     }
                     Poll::Ready(Some(None)) => continue,
@@ -189,29 +196,29 @@ impl Calls {
             bytes += answer.encoded_len();
             answers.push(answer);
         }
-        Sending { message: answers, rooms }
+        Sending { message: answers, charges }
     }
 }
 
-/// Performs an operation that reads from the store.
-async fn read(
+/// Performs an operation whose answer may be large.
+async fn answer(
     handler: Handler,
     guest: Arc<Guest>,
     number: u64,
-    mut operation: Box<ReadOperation>,
+    mut operation: AnyOperation,
 ) -> Answered {
-    if let ReadOperation::History(asked) = &mut *operation
+    if let AnyOperation::Read(read) = &mut operation
+        && let ReadOperation::History(asked) = &mut **read
         && let Err(failed) = await_events(&handler, asked).await
     {
         let failed = Err(failed);
         handler.calls.count(&failed);
         return (numbered(number, failed), None);
     }
-    let operation = AnyOperation::Read(operation);
-    let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
-    let answer = handler.perform(operation).await;
-    let room = room.filter(|_| answer.is_ok());
-    (numbered(number, answer), room)
+    let _building = handler::turn(&guest, &operation).await;
+    let answer = numbered(number, handler.perform(operation).await);
+    let charge = guest.answered(answer.encoded_len());
+    (answer, charge)
 }
 
 fn numbered(number: u64, answer: Result<AnyAnswer, CallError>) -> NumberedAnswer {
@@ -227,7 +234,7 @@ impl Stream for Calls {
             this.welcomed = true;
             let message_bytes = this.handler.message_bytes();
             let message = AnswersFrame { answers: Vec::new(), message_bytes };
-            return Poll::Ready(Some(Ok(Sending { message, rooms: Vec::new() })));
+            return Poll::Ready(Some(Ok(Sending { message, charges: Vec::new() })));
         }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.stop();
@@ -235,10 +242,10 @@ impl Stream for Calls {
         if let Err(status) = this.poll_asked(context) {
             return Poll::Ready(Some(Err(status)));
         }
-        let Sending { message: answers, rooms } = this.poll_answers(context);
+        let Sending { message: answers, charges } = this.poll_answers(context);
         if !answers.is_empty() {
             let message = AnswersFrame { answers, message_bytes: 0 };
-            return Poll::Ready(Some(Ok(Sending { message, rooms })));
+            return Poll::Ready(Some(Ok(Sending { message, charges })));
         }
         let over = !this.asking && this.running.is_empty();
         if over { Poll::Ready(None) } else { Poll::Pending }

@@ -1,4 +1,4 @@
-//! The settings of a configuration file, and every bound of the network side with its reason.
+//! The settings of a configuration file, and the bounds of the network side with their reasons.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use abide_core::ids::NamespaceId;
+use abide_core::{
+    ids::NamespaceId,
+    limits::{InvalidField, Limits},
+};
 use abide_engine::{Borders, LeaseOptions};
 use abide_proto::CONNECTION_WINDOW;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use tokio_rustls::rustls::pki_types::ServerName;
 use uuid::Uuid;
 
@@ -40,6 +43,7 @@ pub struct Config {
     /// Settings of this server as one node of a cluster on the same database.
     pub node: Option<NodeConfig>,
     /// The namespaces that exist.
+    #[serde(deserialize_with = "read_namespaces")]
     pub namespaces: BTreeSet<String>,
     /// Settings of single namespaces, by name.
     pub namespace: BTreeMap<String, NamespaceConfig>,
@@ -75,6 +79,27 @@ impl Config {
         Ok(toml::from_str(text)?)
     }
 
+    /// Replaces the namespaces by those of a list: each is trimmed, and none may appear twice.
+    pub fn set_namespaces(
+        &mut self,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), ServerError> {
+        self.namespaces = listed_namespaces(names)?;
+        Ok(())
+    }
+
+    /// Refuses settings that no server can run with, before anything is opened.
+    pub(crate) fn check(&self) -> Result<(), ServerError> {
+        self.bounds.check()?;
+        self.namespaces.iter().try_for_each(|name| check_namespace(name))?;
+        if self.namespaces.is_empty() {
+            return Err(ServerError::NoNamespace);
+        }
+        self.borders()?;
+        self.tls.as_ref().map(tls::acceptor).transpose()?;
+        self.node.as_ref().map_or(Ok(()), |node| node.check(self.tls.as_ref()))
+    }
+
     /// Which namespaces accept commands from which others.
     pub(crate) fn borders(&self) -> Result<Borders, ServerError> {
         let known = |name: &String| match self.namespaces.contains(name) {
@@ -105,6 +130,32 @@ impl Config {
             None => self.data.display().to_string(),
         }
     }
+}
+
+fn read_namespaces<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<String>, D::Error> {
+    listed_namespaces(Vec::deserialize(from)?).map_err(D::Error::custom)
+}
+
+fn listed_namespaces(
+    names: impl IntoIterator<Item = String>,
+) -> Result<BTreeSet<String>, ServerError> {
+    let mut namespaces = BTreeSet::new();
+    for name in names {
+        let name = name.trim();
+        check_namespace(name)?;
+        if !namespaces.insert(name.to_owned()) {
+            return Err(ServerError::NamespaceTwice(name.to_owned()));
+        }
+    }
+    Ok(namespaces)
+}
+
+fn check_namespace(name: &str) -> Result<(), ServerError> {
+    let invalid = |invalid: InvalidField| ServerError::NamespaceName {
+        name: name.to_owned(),
+        problem: invalid.problem,
+    };
+    Limits::default().check_name("namespace", name).map_err(invalid)
 }
 
 /// Settings of one namespace.
@@ -212,11 +263,11 @@ impl NodeConfig {
 fn node_name(name: &str, tls: Option<&Tls>) -> Result<ServerName<'static>, ServerError> {
     let refused = |reason: String| ServerError::CertificateName { name: name.to_owned(), reason };
     let parsed = ServerName::try_from(name.to_owned());
-    let parsed = parsed.map_err(|_| refused("it is no name of a host".to_owned()))?;
-    let Some(Tls { certificate, client_ca: Some(_), .. }) = tls else {
-        return Err(refused("it needs TLS with a client_ca".to_owned()));
+    let parsed = parsed.map_err(|_| refused("it is not a valid host name".to_owned()))?;
+    let Some(tls @ Tls { certificate, client_ca: Some(_), .. }) = tls else {
+        return Err(refused("it requires TLS with a client_ca".to_owned()));
     };
-    let own = tls::certificates(certificate)?;
+    let own = tls.certificate_file().certificates()?;
     if !own.first().is_some_and(|own| tls::has_name(own, &parsed)) {
         let path = certificate.display();
         return Err(refused(format!("the certificate of this server, {path}, does not have it")));
@@ -295,8 +346,8 @@ pub struct Bounds {
     pub connections_per_address: usize,
     /// Bytes in flight over all connections: incomplete messages, requests that wait for their
     /// answer, and unread answers. Above this the server evicts the connection with the largest
-    /// product of bytes and time. A third is reserved for messages and pages of more than 64 kB,
-    /// which queue for it.
+    /// product of bytes and time. A third is reserved for messages of more than 64 kB, which queue
+    /// for it.
     pub bytes_in_flight: usize,
     /// Bytes in flight of one connection. Above this, calls that wait for their answer are refused,
     /// and unread answers are held back. One connection gets at most half of the room for large
@@ -336,7 +387,7 @@ impl Default for Bounds {
             message_bytes: 16 << 20,
             connections: 1_000,
             connections_per_address: 500,
-            bytes_in_flight: 192 << 20,
+            bytes_in_flight: 128 << 20,
             bytes_per_connection: 64 << 20,
             receive_windows: 16 << 20,
             stall_ms: 10_000,
@@ -439,6 +490,34 @@ mod tests {
             let refused = borders(&format!("{both}{text}")).expect_err("there is no c");
             assert!(refused.to_string().contains("\"c\""), "{refused}");
         }
+    }
+
+    #[test]
+    fn namespaces_are_trimmed_and_have_names_of_their_own() {
+        let named = |names: &[&str]| {
+            let mut config = Config::default();
+            let set = config.set_namespaces(names.iter().map(|name| (*name).to_owned()));
+            set.and_then(|()| config.check()).map(|()| config.namespaces)
+        };
+        let read = |names: &[&str]| Config::from_toml(&format!("namespaces = {names:?}"));
+        let good = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        assert_eq!(named(&["a", " b"]).expect("good names"), good);
+        assert_eq!(read(&["a", " b"]).expect("good names").namespaces, good);
+        let long = "a".repeat(1_001);
+        let told = [
+            (&["a", " "][..], "\"\" in `namespaces` is not a valid name: it is empty"),
+            (&["a", "b", " a"], "`namespaces` has \"a\" twice"),
+            (&[&long], "the limit is 1000"),
+        ];
+        for (names, told) in told {
+            for refused in [named(names).err(), read(names).err()] {
+                let refused = refused.expect("a bad name").to_string();
+                assert!(refused.contains(told), "{refused}");
+            }
+        }
+        assert!(named(&[]).is_err_and(|refused| refused.to_string().contains("is empty")));
+        let config = Config { namespaces: BTreeSet::from([String::new()]), ..Config::default() };
+        assert!(config.check().is_err());
     }
 
     #[test]

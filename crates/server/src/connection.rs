@@ -17,7 +17,7 @@ use tokio::{
 };
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-use crate::guests::{Guests, Place};
+use crate::guests::{Admission, Guests};
 
 /// Pause before the next attempt when accepting fails, for example because file descriptors have
 /// run out.
@@ -64,7 +64,7 @@ impl Entrance {
     }
 
     /// The next connection that gets a place.
-    pub(crate) async fn next(&self) -> (Connection, Place) {
+    pub(crate) async fn next(&self) -> (Connection, Admission) {
         loop {
             let (stream, address) = persist(|| self.listener.accept()).await;
             let Some(place) = self.guests.place(address).await else { continue };
@@ -87,7 +87,7 @@ where
             Ok(accepted) => return accepted,
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -14,7 +14,11 @@ use abide_proto::{error, generated::Credit, worker::credit_from_wire};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
-use crate::{Bounds, guests::Guests, metrics::Results};
+use crate::{
+    Bounds,
+    guests::{Building, Guest, Guests},
+    metrics::Results,
+};
 
 /// Pause before a stream retries at a shard that is being reopened.
 const REOPENING: Duration = Duration::from_millis(100);
@@ -133,15 +137,58 @@ impl Handler {
     }
 }
 
-/// Whether the answer may have many rows.
-pub(crate) const fn is_page(operation: &AnyOperation) -> bool {
-    matches!(
-        operation.name(),
+/// How much an answer may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AnswerSize {
+    /// Less than its request.
+    Small,
+    /// The data of one run, once it is there.
+    Large,
+    /// All that is known about one run, at once.
+    Description,
+    /// Many rows of the store.
+    Page,
+}
+
+const fn answer_size(operation: &AnyOperation) -> AnswerSize {
+    match operation.name() {
+        OperationName::Start
+        | OperationName::Signal
+        | OperationName::Cancel
+        | OperationName::Terminate
+        | OperationName::Pause
+        | OperationName::Unpause
+        | OperationName::RescheduleTimer
+        | OperationName::Repair
+        | OperationName::AwaitEvents
+        | OperationName::ReportAttempt
+        | OperationName::CountRuns
+        | OperationName::ListNodes => AnswerSize::Small,
+        OperationName::Update
+        | OperationName::AwaitUpdate
+        | OperationName::Query
+        | OperationName::AwaitClose
+        | OperationName::AwaitWaits => AnswerSize::Large,
+        OperationName::Describe => AnswerSize::Description,
         OperationName::History
-            | OperationName::ListRuns
-            | OperationName::ListWaits
-            | OperationName::Tally
-    )
+        | OperationName::ListRuns
+        | OperationName::ListWaits
+        | OperationName::Tally => AnswerSize::Page,
+    }
+}
+
+/// Whether the answer may be large.
+pub(crate) fn may_be_large(operation: &AnyOperation) -> bool {
+    answer_size(operation) != AnswerSize::Small
+}
+
+/// Waits until the answer may be built, if building it takes much memory and time.
+pub(crate) async fn turn(guest: &Guest, operation: &AnyOperation) -> Option<Building> {
+    match answer_size(operation) {
+        AnswerSize::Small | AnswerSize::Large => None,
+        AnswerSize::Description => Some(guest.build_answer().await),
+        AnswerSize::Page => Some(guest.build_page().await),
+    }
 }
 
 /// The status for a request over a bound of the server.

@@ -40,17 +40,17 @@ impl From<&QueryToken> for HeldTask {
     }
 }
 
-pub(crate) struct Held {
-    tasks: HashMap<HeldTask, Place>,
+pub(crate) struct SessionWork {
+    tasks: HashMap<HeldTask, CreditUse>,
     credits: usize,
-    /// Number of tasks in [`Place::Taken`].
+    /// Number of tasks in [`CreditUse::Taken`].
     in_places: usize,
     limit: usize,
 }
 
 /// How a held task counts against the session's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum CreditUse {
     /// It occupies the place of the credit that it was given for.
     Taken,
     /// It occupied such a place, and its completion is in flight: the worker may already grant more
@@ -71,7 +71,7 @@ pub(crate) struct Permitted {
     pub(crate) answers: bool,
 }
 
-impl Held {
+impl SessionWork {
     pub(crate) fn new(limit: usize) -> Self {
         Self { tasks: HashMap::new(), credits: 0, in_places: 0, limit }
     }
@@ -104,25 +104,25 @@ impl Held {
             Dispatch::Query { token, .. } => (token.into(), false),
         };
         if free {
-            self.put(task, Place::None);
+            self.put(task, CreditUse::None);
         } else {
-            self.put(task, Place::Taken);
+            self.put(task, CreditUse::Taken);
             self.credits = self.credits.saturating_sub(1);
         }
     }
 
-    fn put(&mut self, task: HeldTask, place: Place) {
+    fn put(&mut self, task: HeldTask, place: CreditUse) {
         let before = self.tasks.insert(task, place);
-        self.in_places += usize::from(place == Place::Taken);
-        self.in_places -= usize::from(before == Some(Place::Taken));
+        self.in_places += usize::from(place == CreditUse::Taken);
+        self.in_places -= usize::from(before == Some(CreditUse::Taken));
     }
 
     /// Whether the worker may make this report. It can only have an attempt that it was not given
     /// on this stream from an earlier one; the engine knows whether that is so.
     pub(crate) fn permit(&mut self, report: &Report) -> Result<Permitted, CallError> {
         let permitted = self.permitted(report)?;
-        if permitted.answers && self.tasks.get(&permitted.task) == Some(&Place::Taken) {
-            self.put(permitted.task, Place::Left);
+        if permitted.answers && self.tasks.get(&permitted.task) == Some(&CreditUse::Taken) {
+            self.put(permitted.task, CreditUse::Left);
         }
         Ok(permitted)
     }
@@ -154,7 +154,7 @@ impl Held {
         if self.tasks.contains_key(&task) {
             return Ok(Permitted { task, present: None, answers: true });
         }
-        Err(InvalidField::new("token", "names a task that this session was not given").into())
+        Err(InvalidField::new("token", "identifies a task that this session does not hold").into())
     }
 
     fn attempt(&self, token: &ActivityToken, answers: bool) -> Permitted {
@@ -172,16 +172,16 @@ impl Held {
     ) {
         match result {
             Ok(_) if !answers => {
-                self.tasks.entry(task).or_insert(Place::None);
+                self.tasks.entry(task).or_insert(CreditUse::None);
             }
             Err(failed) if answered_again(failed) => {
-                if self.tasks.get(&task) == Some(&Place::Left) {
-                    self.put(task, Place::Taken);
+                if self.tasks.get(&task) == Some(&CreditUse::Left) {
+                    self.put(task, CreditUse::Taken);
                 }
             }
             Ok(_) | Err(_) => {
                 let place = self.tasks.remove(&task);
-                self.in_places -= usize::from(place == Some(Place::Taken));
+                self.in_places -= usize::from(place == Some(CreditUse::Taken));
             }
         }
     }
@@ -205,13 +205,13 @@ mod tests {
         QueryToken { workflow, run, ticket, attempt: 1 }
     }
 
-    fn give(held: &mut Held, ticket: Ticket) {
+    fn give(held: &mut SessionWork, ticket: Ticket) {
         let query_asked =
             abide_core::operation::QueryRequest { name: "state".into(), input: Vec::new() };
         held.give(&Dispatch::Query { token: query(ticket), last_event: 1, query: query_asked });
     }
 
-    fn answer(held: &mut Held, ticket: Ticket) -> HeldTask {
+    fn answer(held: &mut SessionWork, ticket: Ticket) -> HeldTask {
         held.permit(&Report::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
     }
 
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_task_whose_answer_has_to_be_repeated_is_still_held() {
         for passing in [CallError::NotServed, CallError::Reset, CallError::Overloaded] {
-            let mut held = Held::new(1);
+            let mut held = SessionWork::new(1);
             held.credit(1).expect("there is room");
             give(&mut held, 1);
             let task = answer(&mut held, 1);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_answer_under_way_makes_room_for_credit() {
-        let mut held = Held::new(1);
+        let mut held = SessionWork::new(1);
         held.credit(1).expect("there is room");
         give(&mut held, 1);
         held.credit(1).expect_err("the task has the only place");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_must_be_repeated_keeps_its_place() {
-        let mut held = Held::new(1);
+        let mut held = SessionWork::new(1);
         held.credit(1).expect("there is room");
         give(&mut held, 1);
         let task = answer(&mut held, 1);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_leaves_its_task_to_be_answered_otherwise() {
-        let mut held = Held::new(1);
+        let mut held = SessionWork::new(1);
         held.credit(1).expect("there is room");
         give(&mut held, 1);
         let task = answer(&mut held, 1);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn credit_that_was_withdrawn_counts_no_more() {
-        let mut held = Held::new(2);
+        let mut held = SessionWork::new(2);
         held.credit(2).expect("there is room");
         held.withdraw();
         held.credit(2).expect("there is room again");

@@ -7,7 +7,7 @@ use abide_core::{
     follow::FollowedHistory,
     ids::{EventNumber, RunId},
     limits::InvalidField,
-    operation::{AwaitEvents, CallError, History as AskedHistory, HistoryPage, RunTarget},
+    operation::{AwaitEvents, CallError, Caller, History as AskedHistory, HistoryPage, RunTarget},
 };
 use abide_proto::generated::{
     FollowHistoryRequest, GetHistoryRequest, GetHistoryResponse, HistoryPosition,
@@ -20,12 +20,9 @@ use tonic::Status;
 use crate::{
     guests::Guest,
     handler::{Handler, status},
+    own_task::in_own_task,
     wire::Sending,
 };
-
-/// Room for a page before its size is known. A page has up to a megabyte before its last row, and
-/// exists twice while it is encoded. A last row of more than a megabyte is not covered.
-pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// Reads one page of events.
 pub(crate) async fn page(
@@ -38,7 +35,7 @@ pub(crate) async fn page(
         let position = HistoryPosition::decode(request.page_token).ok();
         let place = position.and_then(|place| Some((RunId::from_slice(&place.run)?, place.from)));
         let (run, next) = place
-            .ok_or_else(|| InvalidField::new("page_token", "was not given out by this server"))?;
+            .ok_or_else(|| InvalidField::new("page_token", "was not issued by this server"))?;
         target.run = Some(run);
         from = next;
     }
@@ -59,8 +56,8 @@ pub(crate) async fn await_events(
     Ok(())
 }
 
-/// Follows a history until its run is closed. A follower keeps a position in the history, and a
-/// page only while there is room for it.
+/// Follows a history until its run is closed. A follower keeps a position in the history, and a page
+/// only while the client reads it.
 pub(crate) fn follow(
     handler: Handler,
     guest: Arc<Guest>,
@@ -108,14 +105,23 @@ impl Follower {
         loop {
             // No page is held while this waits.
             self.handler.look(self.followed.await_next()).await?;
-            let room = Arc::clone(&self.guest).room(PAGE_BYTES).await;
-            let page = self.handler.look(self.followed.page()).await?;
-            let (response, last) = response(&page, self.after)?;
+            let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
+            let (asked, after) = (self.followed.page(), self.after);
+            let built = in_own_task(async move {
+                let _building = guest.build_page().await;
+                let page = handler.look(asked).await?;
+                let (response, last) = response(&page, after)?;
+                let charge = guest.answered(response.encoded_len());
+                Ok::<_, CallError>((page, response, last, charge))
+            });
+            let built = built.await.map_err(|failed| CallError::Unavailable(failed.to_string()));
+            let (page, response, last, charge) = built??;
             self.followed.took(&page, last);
             let ended = self.followed.ended();
             let empty = response.history.as_ref().is_none_or(|history| history.events.is_empty());
             if ended || !empty {
-                return Ok((Sending { message: response, rooms: vec![room] }, !ended));
+                let charges = charge.into_iter().collect();
+                return Ok((Sending { message: response, charges }, !ended));
             }
         }
     }
@@ -123,7 +129,7 @@ impl Follower {
     /// Finds the page with the first event that the caller does not have.
     async fn seek(&mut self) -> Result<(), CallError> {
         let (target, next) = (self.followed.target().clone(), self.after.saturating_add(1));
-        let (run, from) = self.handler.engine.seek_history(target, next).await?;
+        let (run, from) = self.handler.engine.seek_history(&Caller::TRUSTED, target, next).await?;
         self.followed.seek(run, from);
         self.sought = true;
         Ok(())

@@ -2,19 +2,20 @@
 //! HTTP listener for probes.
 //!
 //! - [`Server`]: starts, reports its addresses, and stops gracefully.
-//! - [`Config`]: the settings of a configuration file; [`Bounds`] holds every bound of the network
-//!   side.
+//! - [`Config`]: the settings of a configuration file; [`Bounds`] holds the bounds of the network
+//!   side that can be set, and `bounds` checks them.
 //! - `service` answers single calls, `calls` answers streams of calls; both use `handler`.
 //! - `listen` serves connections, and `guests` accounts for what each holds: `wire` measures all
 //!   traffic, `connection` notices silence, `frame` bounds the items of a frame.
 //! - `peers` joins several servers on one database into one cluster.
 //! - `workers` accepts a worker, `session` is its stream, `held` knows which tasks it may report
 //!   on.
-//! - `probes` and `metrics` serve monitoring.
+//! - `probes` and `metrics` serve monitoring; `seldom` limits the rate of log lines.
 //!
 //! Nothing here decides about workflows: each request is translated, passed to the engine, and its
 //! answer translated back.
 
+mod bounds;
 mod calls;
 mod config;
 mod connection;
@@ -22,13 +23,16 @@ mod error;
 mod frame;
 mod guests;
 mod handler;
+mod handshakes;
 mod held;
 mod history;
 mod listen;
 mod metrics;
+mod own_task;
 mod peers;
 mod probes;
 mod secret;
+mod seldom;
 mod server;
 mod service;
 mod session;

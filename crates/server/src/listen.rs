@@ -26,7 +26,7 @@ use tonic::{
 use crate::{
     Bounds,
     connection::{Connection, Entrance},
-    guests::{Evicted, Guest, Place},
+    guests::{Admission, Evicted, Guest},
     wire,
 };
 
@@ -64,12 +64,18 @@ pub(crate) async fn grpc(
                     http2(connection, &place, &bounds, (routes, named), stopped).await;
                 }
                 Some(tls) => {
+                    let peer = connection.connect_info().remote_addr();
                     let shaken = timeout(bounds.hello_timeout(), tls.accept(connection));
                     let shaken = tokio::select! {
-                        shaken = shaken => shaken,
+                        shaken = shaken => shaken.unwrap_or_else(|late| Err(late.into())),
                         _ = place.guest.evicted() => return,
                     };
-                    let Ok(Ok(connection)) = shaken else { return };
+                    let connection = match shaken {
+                        Ok(connection) => connection,
+                        Err(error) => {
+                            return place.guest.guests().failed_handshakes.add(peer, error);
+                        }
+                    };
                     let info = connection.connect_info();
                     let named = move |request: &mut http::Request<Incoming>| {
                         request.extensions_mut().insert(info.get_ref().clone());
@@ -123,7 +129,7 @@ pub(crate) async fn http(
 async fn serve<F>(
     entrance: Entrance,
     stopped: impl Future<Output = ()>,
-    connect: impl Fn(Connection, Place) -> F,
+    connect: impl Fn(Connection, Admission) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -155,7 +161,7 @@ async fn serve<F>(
 /// request.
 async fn http2<IO, N>(
     connection: IO,
-    place: &Place,
+    place: &Admission,
     bounds: &Bounds,
     (routes, name): (Routes, N),
     stopped: impl Future<Output = ()> + Send,

@@ -70,25 +70,25 @@ const fn place(failed: Option<&CallError>) -> usize {
 pub(crate) fn text(handler: &Handler) -> String {
     let figures = handler.engine.figures();
     let mut page = Page::default();
-    page.figure("abide_info", "gauge", "The version that runs.");
+    page.figure("abide_info", "gauge", "Version of the server.");
     page.sample("abide_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
     standing(&mut page, &figures);
     let (calls, completions) = handler.results();
-    page.figure("abide_calls_total", "counter", "Calls of clients that were answered.");
+    page.figure("abide_calls_total", "counter", "Answered calls of clients.");
     for (result, count) in calls.samples() {
         page.sample("abide_calls_total", Some(("result", result)), count);
     }
-    let help = "What workers sent of their tasks and attempts, and was answered.";
+    let help = "Answered completions and heartbeats of workers.";
     page.figure("abide_completions_total", "counter", help);
     for (result, count) in completions.samples() {
         page.sample("abide_completions_total", Some(("result", result)), count);
     }
-    let help = "Long streams: of calls, workers, other nodes, followed histories and waits.";
+    let help = "Open streams of calls, workers, other nodes, followed histories and waits.";
     page.one("abide_streams", "gauge", help, handler.open_streams());
     connected(&mut page, &handler.guests);
     work(&mut page, &figures);
     commits(&mut page, &figures.commits);
-    let help = "What went wrong with the store.";
+    let help = "Errors of the store.";
     page.figure("abide_store_faults_total", "counter", help);
     for (fault, count) in &figures.faults {
         page.sample("abide_store_faults_total", Some(("kind", fault_name(*fault))), count);
@@ -99,57 +99,63 @@ pub(crate) fn text(handler: &Handler) -> String {
 
 /// Metrics that a person should look into unless they are zero.
 fn trouble(page: &mut Page, figures: &Figures) {
-    let help = "Shards that only read, because the store takes no writes.";
+    let help = "Shards that are read-only because the store does not accept writes.";
     page.one("abide_shards_read_only", "gauge", help, figures.read_only);
-    let help = "Runs that are left alone because the store refused their writes twice.";
+    let help = "Runs that were set aside because the store refused their writes twice.";
     page.one("abide_runs_set_aside", "gauge", help, figures.set_aside);
-    let help = "How often a run could not be read.";
+    let help = "Runs that could not be read.";
     page.one("abide_runs_unreadable_total", "counter", help, figures.unreadable);
-    let help = "Children that the store did not let start, and effects that make no sense.";
+    let help = "Children that did not start because the store refused them, and invalid effects.";
     page.one("abide_effects_refused_total", "counter", help, figures.refused_effects);
-    let help = "How often the clock was set by a second or more.";
+    let help = "Clock steps of a second or more.";
     page.one("abide_clock_steps_total", "counter", help, figures.clock_steps);
 }
 
 /// Metrics of the server's role in the cluster.
 fn standing(page: &mut Page, figures: &Figures) {
-    page.one("abide_shards", "gauge", "Shards that are served here, of 64.", figures.shards);
-    let help = "1 if the server may answer for its shards: it is alone, or its lease is good.";
+    page.one("abide_shards", "gauge", "Shards that this node serves, of 64.", figures.shards);
+    let help = "1 if the server may serve its shards: it is the only node, or its lease is valid.";
     page.one("abide_joined", "gauge", help, u8::from(figures.joined));
     if let Some(left) = figures.lease_left {
-        let help = "Seconds that the lease is good if it is not renewed.";
+        let help = "Seconds until the lease expires if it is not renewed.";
         page.one("abide_lease_seconds", "gauge", help, left.as_secs_f64());
     }
-    page.one("abide_peers", "gauge", "Other nodes that have not gone.", figures.nodes);
-    page.one("abide_peer_links", "gauge", "Other nodes that can be reached.", figures.links);
-    let help = "Calls that were passed on to other nodes.";
+    page.one("abide_peers", "gauge", "Other nodes that have not left.", figures.nodes);
+    page.one("abide_peer_links", "gauge", "Other nodes that are reachable.", figures.links);
+    let help = "Calls that were forwarded to other nodes.";
     page.one("abide_forwarded_calls_total", "counter", help, figures.forwarded);
 }
 
 /// Metrics of connections and their bytes in flight.
 fn connected(page: &mut Page, guests: &Guests) {
     page.one("abide_connections", "gauge", "Open gRPC connections.", guests.count());
-    let help = "Messages that are not complete, requests that wait, answers that were not read.";
+    let help = "Bytes of incomplete messages, pending requests and unread answers.";
     page.one("abide_bytes_in_flight", "gauge", help, guests.bytes());
-    let help = "Connections and streams that were ended or refused, to keep room for others.";
+    let help = "Connections and streams that were closed or refused to protect the server.";
     page.figure("abide_evictions_total", "counter", help);
     for (why, count) in guests.evictions.samples() {
         page.sample("abide_evictions_total", Some(("kind", why.label())), count);
     }
+    let help = "TLS handshakes that failed; the log names addresses and reasons.";
+    let failed = guests.failed_handshakes.count();
+    page.one("abide_tls_handshakes_failed_total", "counter", help, failed);
 }
 
 /// Metrics of the work done for runs.
 fn work(page: &mut Page, figures: &Figures) {
-    page.one("abide_workers", "gauge", "Workers that are connected here.", figures.workers);
-    let help = "Tasks, queries and activities that were given to workers here.";
+    page.one("abide_workers", "gauge", "Workers that are connected to this node.", figures.workers);
+    let help = "Tasks, queries and activities that this node delivered to workers.";
     page.one("abide_tasks_given_total", "counter", help, figures.given);
-    let help = "What waits in memory for a worker; there may be more in the store.";
+    let help = "Tasks in memory that wait for a worker; the store may hold more.";
     page.figure("abide_tasks_waiting", "gauge", help);
     page.sample("abide_tasks_waiting", Some(("kind", "workflow")), figures.tasks_waiting);
     page.sample("abide_tasks_waiting", Some(("kind", "activity")), figures.activities_waiting);
-    let help = "Timers, deadlines and retries that fell due.";
+    let help = "Timers, deadlines and retries that became due.";
     page.one("abide_timers_fired_total", "counter", help, figures.timers_fired);
-    let help = "Rows that were added to the logs of runs.";
+    let help =
+        "Times that a thread waited for the node's queues and links, which one uses at a time.";
+    page.one("abide_node_waits_total", "counter", help, figures.node_waits);
+    let help = "Rows appended to the logs of runs.";
     page.one("abide_transitions_total", "counter", help, figures.transitions);
 }
 

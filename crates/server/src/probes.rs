@@ -52,8 +52,8 @@ fn readiness(serving: bool, health: &Health) -> (StatusCode, String) {
     (status, format!("{word}\n{why}{}", wrong(health)))
 }
 
-const NOT_SERVING: &str = "shards: not served: they are being read, the lease is lost, the name is \
-    another server's, or the server stops\n";
+const NOT_SERVING: &str = "shards: not served: they are loading, the lease is lost, another node has \
+    the same name, or the server is shutting down\n";
 
 /// What is wrong, one line each: its name and its state.
 fn wrong(health: &Health) -> String {
@@ -67,7 +67,7 @@ fn wrong(health: &Health) -> String {
     }
     if let Some(StoreTrouble { fault, reason, shards }) = &health.store {
         let kind = metrics::fault_name(*fault);
-        line("store", format!("{kind}: {reason}; {shards} shards take no writes, reads go on"));
+        line("store", format!("{kind}: {reason}; {shards} shards are read-only"));
     }
     if let Some(damage) = &health.damage {
         let Damage { reason, ago } = damage;
@@ -126,7 +126,7 @@ mod tests {
             clock: Some(ClockStep { step, ago: Duration::from_secs(42) }),
         };
         let expected = "engine: failed: store stopped: i/o error\n\
-            store: full: the disk of the store is full; 64 shards take no writes, reads go on\n\
+            store: full: the disk of the store is full; 64 shards are read-only\n\
             store: damaged: store corrupt: a page, 7 s ago\n\
             runs: set aside: 2, because the store refused their writes\n\
             clock: set: by -3600.000s, 42 s ago\n";

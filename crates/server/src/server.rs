@@ -42,7 +42,7 @@ use crate::{
 /// The message size is already bounded elsewhere.
 const ANY_SIZE: usize = usize::MAX;
 
-/// Name of the store's file in the data folder.
+/// Name of the store's file in the data directory.
 const STORE_FILE: &str = "abide.db";
 
 /// A running server. Stop it with [`Server::shutdown`].
@@ -59,12 +59,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on the configured database, or on the store in its data folder.
+    /// Starts a server on the configured database, or on the store in its data directory.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
+        config.check()?;
         let (data, address) = (config.data.clone(), config.store.clone());
-        let node = config.node.clone().unwrap_or_default();
-        node.check(config.tls.as_ref())?;
-        let lease = node.lease_time()?;
+        let lease = config.node.clone().unwrap_or_default().lease_time()?;
         let open = move || match address {
             Some(address) => open_database(&address, lease),
             None => open_file(&data),
@@ -74,11 +73,16 @@ impl Server {
         }
         let opened = tokio::task::spawn_blocking(open).await;
         let store = opened.map_err(ServerError::Panicked)??;
-        Self::start(config, store).await
+        Self::start_checked(config, store).await
     }
 
     /// Starts a server on this store.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
+        config.check()?;
+        Self::start_checked(config, store).await
+    }
+
+    async fn start_checked(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
         let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
         let session_grace = Duration::from_millis(config.worker_grace_ms);
         let limits = Limits { session_grace, ..Limits::default() };
@@ -115,6 +119,7 @@ impl Server {
 
     /// Starts a server around an engine, which [`Server::shutdown`] stops too.
     pub async fn serve(config: Config, engine: Arc<Engine>) -> Result<Self, ServerError> {
+        config.check()?;
         Self::serve_on(Listeners::bind(&config).await?, config, engine, None).await
     }
 
@@ -280,11 +285,11 @@ fn serve_grpc(
 /// TLS for calls to other nodes: with this node's own certificate, to any server with a certificate
 /// of the same root, for the name of nodes or else for the host that is called.
 fn client_tls(tls: &Tls, name: Option<&str>) -> Result<ClientTlsConfig, ServerError> {
-    let identity = Identity::from_pem(tls::read(&tls.certificate)?, tls::read(&tls.key)?);
-    let root = tls.client_ca.as_ref().unwrap_or(&tls.certificate);
+    let identity = Identity::from_pem(tls.certificate_file().read()?, tls.key_file().read()?);
+    let root = tls.client_ca_file().unwrap_or_else(|| tls.certificate_file());
     let client = ClientTlsConfig::new()
         .identity(identity)
-        .ca_certificate(Certificate::from_pem(tls::read(root)?));
+        .ca_certificate(Certificate::from_pem(root.read()?));
     Ok(match name {
         Some(name) => client.domain_name(name),
         None => client,

@@ -18,9 +18,8 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
     calls::Calls,
-    handler::{Handler, is_page, status},
-    history::{self, PAGE_BYTES},
-    waits, wire,
+    handler::{self, Handler, status},
+    history, waits, wire,
 };
 
 /// The service for clients and operators.
@@ -34,13 +33,13 @@ impl Service {
     ) -> Result<Response<T>, Status>
     where
         O: Operation,
-        T: From<O::Answer>,
+        T: From<O::Answer> + prost::Message,
     {
         let guest = wire::guest(request.extensions())?;
         let operation = self.0.counted(request.into_inner().try_into()).map_err(status)?.into();
-        let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+        let _building = handler::turn(&guest, &operation).await;
         let answer = self.0.perform(operation).await.and_then(O::answer).map_err(status)?;
-        Ok(wire::with_room(T::from(answer), room))
+        Ok(wire::charged(T::from(answer), &guest))
     }
 }
 
@@ -151,10 +150,11 @@ impl Abide for Service {
         &self,
         request: Request<messages::GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
-        let room = wire::guest(request.extensions())?.room(PAGE_BYTES).await;
+        let guest = wire::guest(request.extensions())?;
+        let _building = guest.build_page().await;
         let page = history::page(&self.0, request.into_inner()).await;
         self.0.calls.count(&page);
-        page.map(|page| wire::with_room(page, Some(room))).map_err(status)
+        page.map(|page| wire::charged(page, &guest)).map_err(status)
     }
 
     async fn follow_history(
@@ -162,7 +162,7 @@ impl Abide for Service {
         request: Request<messages::FollowHistoryRequest>,
     ) -> Result<Response<Self::FollowHistoryStream>, Status> {
         let guest = wire::guest(request.extensions())?;
-        Ok(wire::told(history::follow(self.0.clone(), guest, request.into_inner())?))
+        Ok(wire::outgoing(history::follow(self.0.clone(), guest, request.into_inner())?))
     }
 
     async fn list_runs(
@@ -197,16 +197,17 @@ impl Abide for Service {
         &self,
         request: Request<messages::GetWaitRequest>,
     ) -> Result<Response<messages::ShownWait>, Status> {
+        let guest = wire::guest(request.extensions())?;
         let wait = waits::one(&self.0, request.into_inner()).await;
         self.0.calls.count(&wait);
-        wait.map(Response::new).map_err(status)
+        wait.map(|wait| wire::charged(wait, &guest)).map_err(status)
     }
 
     async fn follow_waits(
         &self,
         request: Request<messages::FollowWaitsRequest>,
     ) -> Result<Response<Self::FollowWaitsStream>, Status> {
-        Ok(wire::told(waits::follow(self.0.clone(), request.into_inner())?))
+        Ok(wire::outgoing(waits::follow(self.0.clone(), request.into_inner())?))
     }
 
     async fn reschedule_timer(
@@ -242,7 +243,7 @@ impl Abide for Service {
         mut request: Request<Streaming<CallsFrame>>,
     ) -> Result<Response<Self::CallsStream>, Status> {
         let guest = wire::guest(request.extensions())?;
-        let asked = wire::said(&mut request)?;
-        Ok(wire::told(Calls::new(self.0.clone(), guest, asked)?))
+        let asked = wire::incoming(&mut request)?;
+        Ok(wire::outgoing(Calls::new(self.0.clone(), guest, asked)?))
     }
 }

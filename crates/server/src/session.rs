@@ -29,12 +29,12 @@ use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     guests::{Charge, Guest, Kind},
     handler::{Handler, status},
-    held::{Held, HeldTask, Permitted},
-    wire::{Said, Sending},
+    held::{HeldTask, Permitted, SessionWork},
+    wire::{MessageStream, Sending},
 };
 
 pub(crate) struct WorkerStream {
-    said: Said<WorkerFrame>,
+    said: MessageStream<WorkerFrame>,
     guest: Arc<Guest>,
     /// Whether the worker may send more.
     saying: bool,
@@ -42,7 +42,7 @@ pub(crate) struct WorkerStream {
     /// Whether the engine may hand out more.
     giving: bool,
     handler: Handler,
-    held: Held,
+    held: SessionWork,
     running: FuturesUnordered<BoxFuture<'static, Settled>>,
     welcomed: bool,
     _place: OwnedSemaphorePermit,
@@ -63,7 +63,7 @@ impl WorkerStream {
     pub(crate) fn new(
         handler: Handler,
         session: abide_engine::Session,
-        (said, guest): (Said<WorkerFrame>, Arc<Guest>),
+        (said, guest): (MessageStream<WorkerFrame>, Arc<Guest>),
         place: OwnedSemaphorePermit,
     ) -> Self {
         let limit = usize::try_from(handler.bounds.credits_per_session).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ impl WorkerStream {
             session,
             giving: true,
             handler,
-            held: Held::new(limit),
+            held: SessionWork::new(limit),
             running: FuturesUnordered::new(),
             welcomed: false,
             _place: place,
@@ -86,7 +86,7 @@ impl WorkerStream {
         let items = frame.credits.len() + frame.completions.len();
         check_items(items, self.handler.bounds.items_per_frame)?;
         if frame.hello.is_some() {
-            return Err(InvalidField::new("hello", "was said already").into());
+            return Err(InvalidField::new("hello", "was already sent").into());
         }
         // Completions first: they make room for the credits in the same frame.
         for completion in frame.completions {
@@ -106,7 +106,7 @@ impl WorkerStream {
         let (queue, credits) = self.handler.credit(credit)?;
         if credits == 0 {
             // Otherwise a worker could name any number of queues, each of which is remembered.
-            return Err(InvalidField::new("credits", "is 0; leave out what is not taken").into());
+            return Err(InvalidField::new("credits", "is 0; omit queues without credit").into());
         }
         self.held.credit(credits)?;
         self.session.credit(queue, credits);
@@ -136,7 +136,7 @@ impl WorkerStream {
     /// Reads the frames that the worker has sent so far. It stops reading while as many completions
     /// are in flight as the session may hold tasks, or while they are large; their answers come
     /// soon.
-    fn poll_said(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
+    fn poll_incoming(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
             let busy = !self.running.is_empty() && self.guest.stands_full();
             if !self.saying || busy || self.running.len() >= self.held.limit() {
@@ -222,15 +222,15 @@ impl Stream for WorkerStream {
                 credits_max: this.handler.bounds.credits_per_session,
                 message_bytes: this.handler.message_bytes(),
             });
-            return Poll::Ready(Some(Ok(Sending { message: frame, rooms: Vec::new() })));
+            return Poll::Ready(Some(Ok(Sending { message: frame, charges: Vec::new() })));
         }
-        if let Err(status) = this.poll_said(context) {
+        if let Err(status) = this.poll_incoming(context) {
             return Poll::Ready(Some(Err(status)));
         }
         this.poll_answers(context, &mut frame);
         this.poll_given(context, &mut frame);
         if frame != ServerFrame::default() {
-            return Poll::Ready(Some(Ok(Sending { message: frame, rooms: Vec::new() })));
+            return Poll::Ready(Some(Ok(Sending { message: frame, charges: Vec::new() })));
         }
         // Completions that were received are answered before the stream ends.
         let over = !this.saying || !this.giving;

@@ -41,7 +41,7 @@ pub(crate) fn follow(
     let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
     if request.after > 0 && target.run.is_none() {
-        return Err(status(InvalidField::new("after", "needs the run that it is a row of")));
+        return Err(status(InvalidField::new("after", "requires the run in target")));
     }
     let followed = FollowedWaits::new(target, request.after);
     let follower = Follower { handler, followed, _place: place };
@@ -50,7 +50,7 @@ pub(crate) fn follow(
         match follower.next().await {
             Ok(waits) => {
                 let more = !waits.closed;
-                let sending = Sending { message: waits.into(), rooms: Vec::new() };
+                let sending = Sending { message: waits.into(), charges: Vec::new() };
                 Some((Ok(sending), more.then_some(follower)))
             }
             Err(failed) => Some((Err(status(failed)), None)),

@@ -17,7 +17,7 @@ use crate::{
 
 /// Answer to a worker that would get no work here. It reconnects later, or to another server.
 const ELSEWHERE: &str =
-    "the server has no lease: it starts, stops, or is cut off from its database";
+    "the server has no lease: it is starting, shutting down, or disconnected from its database";
 
 pub(crate) struct Workers(pub(crate) Handler);
 
@@ -31,11 +31,11 @@ impl workers_server::Workers for Workers {
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let place = self.0.stream()?;
         let guest = wire::guest(request.extensions())?;
-        let mut said = wire::said(&mut request)?;
+        let mut said = wire::incoming(&mut request)?;
         let bounds = &self.0.bounds;
         let first: Option<Result<WorkerFrame, Status>> =
             timeout(bounds.hello_timeout(), said.next()).await.map_err(|_| {
-                let problem = format!("did not come within {} ms", bounds.hello_timeout_ms);
+                let problem = format!("did not arrive within {} ms", bounds.hello_timeout_ms);
                 status(InvalidField::new("hello", problem))
             })?;
         let mut first = first.ok_or_else(|| status(missing()))??;
@@ -47,7 +47,7 @@ impl workers_server::Workers for Workers {
         let session = self.0.engine.connect(worker);
         let mut stream = WorkerStream::new(self.0.clone(), session, (said, guest), place);
         stream.hear(first).map_err(status)?;
-        Ok(wire::told(stream))
+        Ok(wire::outgoing(stream))
     }
 }
 
@@ -56,7 +56,7 @@ impl Workers {
         let Hello { protocol_version, session, identity, build, takes } = hello;
         if protocol_version != PROTOCOL_VERSION {
             let problem = format!(
-                "is {protocol_version}, and this server speaks {PROTOCOL_VERSION}; use a worker and a \
+                "is {protocol_version}, but this server supports {PROTOCOL_VERSION}; use a worker and a \
                  server of the same version"
             );
             return Err(InvalidField::new("hello.protocol_version", problem).into());
@@ -80,8 +80,8 @@ impl Workers {
         let limit = self.0.bounds.credits_per_session;
         if usize::try_from(limit).is_ok_and(|limit| total > limit) {
             let problem = format!(
-                "are {total} tasks at once, and a worker of this server has at most {limit}; lower \
-                 what the worker does at once, or raise the server's credits_per_session"
+                "requests {total} concurrent tasks, the limit per worker is {limit}; lower the \
+                 concurrency of the worker, or raise the server's credits_per_session"
             );
             return Err(InvalidField::new("hello.takes", problem).into());
         }

@@ -19,7 +19,7 @@ pub enum Alarm {
     Due(RunId, TimerKey),
     /// A due time that exists only in memory: the stored one has passed but is not the real one,
     /// after a heartbeat for example.
-    LookAgain(RunId, TimerKey),
+    CheckAgain(RunId, TimerKey),
     /// A started workflow task has timed out.
     Turn(RunId, StartId),
     /// A delayed workflow task can be offered.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     dispatch::{Dispatch, QueueKey, Worker},
-    effect::{Action, Answer, Effect},
+    effect::{Action, Effect, EffectOutcome},
     event::RunReference,
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, WorkflowKey},
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
@@ -15,8 +15,8 @@ use abide_core::{
 use abide_store::{
     Batch, CommitError, ReadError, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, Swept, TaskKey,
-        TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RunRow, ShardRow, Swept,
+        TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -65,7 +65,7 @@ pub enum Output {
     Fetch(Ticket, Fetch),
     /// Commit to the store. One at a time per shard.
     Commit(Batch),
-    /// Answer a client or an operator.
+    /// EffectOutcome a client or an operator.
     Reply(Ticket, Result<AnyAnswer, CallError>),
     /// Acknowledge a worker's report.
     Acknowledge(Ticket, Result<ReportAnswer, CallError>),
@@ -94,9 +94,11 @@ pub enum Output {
 pub enum Notice {
     /// The store temporarily accepts no writes: the shard is read-only until it can be reopened.
     ReadOnly(CommitError),
-    /// The store refused the writes of this run twice: the run is set aside until another process
-    /// serves the shard.
+    /// The store refused the writes of this run twice: the run is set aside until it is repaired or
+    /// another process serves the shard.
     SetAside(RunId, String),
+    /// A run that was set aside has been repaired: it is served again.
+    Repaired(RunId),
     /// Stored data of this run cannot be decoded.
     Unreadable(RunId, String),
     /// The store refused the first writes of this child twice: its start is answered with a
@@ -124,9 +126,10 @@ pub enum Fetch {
     Shard,
     /// The retained runs of a workflow.
     RunsOf(WorkflowRuns, usize),
-    Snapshot(RunId),
-    /// Log rows after a sequence number, at most this many.
-    Log(RunId, u64, usize),
+    /// The snapshot of a run and the first page of its log after it.
+    Load(RunId, LogLimit),
+    /// Log rows after a sequence number, up to a limit.
+    Log(RunId, u64, LogLimit),
     /// Task rows after a key, at most this many.
     Tasks(Option<TaskKey>, usize),
     /// Due entries after a key and not later than a time, at most this many.
@@ -147,7 +150,8 @@ pub enum Fetched {
     /// The shard's row: its owner and epoch.
     Shard(ShardRow),
     Runs(Vec<RunRow>),
-    Snapshot(Option<SnapshotRow>),
+    /// The snapshot of a run and the first page of its log after it.
+    Load(Loaded),
     Log(Vec<LogRow>),
     Tasks(Vec<TaskRow>),
     Due(Vec<DueRow>),
@@ -212,7 +216,7 @@ pub enum Mail {
     /// An effect on a workflow of the receiver.
     Deliver(Box<Envelope>),
     /// The answer to an effect of the receiver.
-    Answered(EffectKey, Answer),
+    Answered(EffectKey, EffectOutcome),
     /// The source has recorded the answer: the receiver may delete its inbox row.
     Confirmed(EffectKey),
 }

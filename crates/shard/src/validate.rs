@@ -126,14 +126,14 @@ impl Check<'_> {
         self.label("identity", &start.identity)?;
         self.limits.check_spec(&start.spec)?;
         if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
-            return Err(InvalidField::new("begin", "lies too far ahead").into());
+            return Err(InvalidField::new("begin", "is too far in the future").into());
         }
         match (&start.signal, &start.update) {
             (None, None) => Ok(()),
             (Some(signal), None) => self.signal(signal),
             (None, Some(asked)) => self.update(&asked.update, &asked.request),
             (Some(_), Some(_)) => {
-                Err(InvalidField::new("update", "stands beside a signal: send one of them").into())
+                Err(InvalidField::new("update", "excludes a signal: send only one of them").into())
             }
         }
     }

@@ -120,6 +120,8 @@ fn limits(rng: &mut Rng) -> Limits {
         cached_runs: 2,
         snapshot_rows: 3,
         page_rows: 2,
+        // Some pages end by their rows, others by their bytes.
+        log_page_bytes: 300,
         near_window: Duration::from_millis(rng.between(500, 5000)),
         near_timers: 3,
         queued_offers: 3,
@@ -134,6 +136,7 @@ fn limits(rng: &mut Rng) -> Limits {
         // Runs, timers and offers stay in memory.
         limits.cached_runs = 50;
         limits.page_rows = 20;
+        limits.log_page_bytes = 3_000;
         limits.near_timers = 100;
         limits.queued_offers = 50;
         limits.buffered_inputs = 50;

@@ -7,10 +7,10 @@ use std::{
 
 use rusqlite::ffi;
 
-use crate::{file::File, layer, shared::Shared};
+use crate::{file::File, layer, shared::FileState};
 
 /// Result of a file operation; an error is a result code of SQLite.
-pub(crate) type Answer<T> = Result<T, i32>;
+pub(crate) type FileResult<T> = Result<T, i32>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
@@ -31,7 +31,7 @@ struct State {
     files: BTreeMap<String, File>,
     /// Number of unnamed files so far.
     nameless: u64,
-    shared: BTreeMap<String, Arc<Shared>>,
+    shared: BTreeMap<String, Arc<FileState>>,
     power: Power,
     syncs_lie: bool,
     /// The next sync of a file with this suffix fails.
@@ -129,7 +129,7 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open(&self, name: &str) -> Answer<()> {
+    pub(crate) fn open(&self, name: &str) -> FileResult<()> {
         let mut state = self.state();
         state.running(ffi::SQLITE_CANTOPEN)?;
         state.files.entry(name.to_owned()).or_default();
@@ -152,7 +152,7 @@ impl Disk {
 
     /// A deletion is durable at once, as after a sync of the directory. The store deletes only the
     /// rollback journal of a file that is being created.
-    pub(crate) fn delete(&self, name: &str) -> Answer<()> {
+    pub(crate) fn delete(&self, name: &str) -> FileResult<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_DELETE)?;
         match state.files.remove(name) {
@@ -165,19 +165,19 @@ impl Disk {
         self.state().files.contains_key(name)
     }
 
-    pub(crate) fn size(&self, name: &str) -> Answer<usize> {
+    pub(crate) fn size(&self, name: &str) -> FileResult<usize> {
         let mut state = self.state();
         state.running(ffi::SQLITE_IOERR_FSTAT)?;
         Ok(state.file(name)?.size())
     }
 
-    pub(crate) fn read(&self, name: &str, offset: usize, buffer: &mut [u8]) -> Answer<usize> {
+    pub(crate) fn read(&self, name: &str, offset: usize, buffer: &mut [u8]) -> FileResult<usize> {
         let mut state = self.state();
         state.running(ffi::SQLITE_IOERR_READ)?;
         Ok(state.file(name)?.read(offset, buffer))
     }
 
-    pub(crate) fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> Answer<()> {
+    pub(crate) fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> FileResult<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_WRITE)?;
         if state.failing_write.take_if(|suffix| name.ends_with(suffix.as_str())).is_some() {
@@ -191,14 +191,14 @@ impl Disk {
         Ok(())
     }
 
-    pub(crate) fn resize(&self, name: &str, size: usize) -> Answer<()> {
+    pub(crate) fn resize(&self, name: &str, size: usize) -> FileResult<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_TRUNCATE)?;
         state.file(name)?.resize(size);
         Ok(())
     }
 
-    pub(crate) fn sync(&self, name: &str) -> Answer<()> {
+    pub(crate) fn sync(&self, name: &str) -> FileResult<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_FSYNC)?;
         if state.failing_sync.take_if(|suffix| name.ends_with(suffix.as_str())).is_some() {
@@ -211,7 +211,7 @@ impl Disk {
         Ok(())
     }
 
-    pub(crate) fn shared(&self, name: &str) -> Arc<Shared> {
+    pub(crate) fn shared(&self, name: &str) -> Arc<FileState> {
         Arc::clone(self.state().shared.entry(name.to_owned()).or_default())
     }
 }
@@ -225,7 +225,7 @@ impl State {
         self.bytes_max = usize::MAX;
     }
 
-    fn file(&mut self, name: &str) -> Answer<&mut File> {
+    fn file(&mut self, name: &str) -> FileResult<&mut File> {
         self.files.get_mut(name).ok_or(ffi::SQLITE_IOERR)
     }
 
@@ -233,12 +233,12 @@ impl State {
         self.files.values().map(File::size).sum()
     }
 
-    fn running(&self, failure: i32) -> Answer<()> {
+    fn running(&self, failure: i32) -> FileResult<()> {
         if self.power == Power::Off { Err(failure) } else { Ok(()) }
     }
 
     /// Counts an operation that changes something, and fails once the power is off.
-    fn spend(&mut self, failure: i32) -> Answer<()> {
+    fn spend(&mut self, failure: i32) -> FileResult<()> {
         self.power = match self.power {
             Power::OnFor(0) => Power::Off,
             Power::OnFor(left) => Power::OnFor(left - 1),

@@ -17,8 +17,8 @@ use rusqlite::ffi;
 
 use crate::{
     Disk,
-    disk::Answer,
-    shared::{Held, Mode, Shared},
+    disk::FileResult,
+    shared::{FileState, LocksHeld, Mode},
 };
 
 /// Structure that SQLite allocates for each open file; it only knows the first field.
@@ -33,8 +33,8 @@ struct OpenFile {
     name: String,
     /// Whether the file is deleted when it is closed.
     temporary: bool,
-    shared: Arc<Shared>,
-    held: Held,
+    shared: Arc<FileState>,
+    held: LocksHeld,
 }
 
 static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
@@ -77,7 +77,7 @@ pub(crate) fn register(name: &str, disk: Disk) {
     assert_eq!(code, ffi::SQLITE_OK, "SQLite refused the layer");
 }
 
-fn code(answer: Answer<()>) -> c_int {
+fn code(answer: FileResult<()>) -> c_int {
     answer.err().unwrap_or(ffi::SQLITE_OK)
 }
 
@@ -124,7 +124,7 @@ unsafe extern "C" fn open(
             return code;
         }
         let shared = disk.shared(&name);
-        let (disk, held) = (disk.clone(), Held::default());
+        let (disk, held) = (disk.clone(), LocksHeld::default());
         let temporary = flags & ffi::SQLITE_OPEN_DELETEONCLOSE != 0;
         let file = OpenFile { disk, name, temporary, shared, held };
         (*handle).file = Box::into_raw(Box::new(file));
@@ -298,7 +298,7 @@ unsafe extern "C" fn shm_lock(
     } else if flags & ffi::SQLITE_SHM_EXCLUSIVE != 0 {
         Mode::Exclusive
     } else {
-        Mode::Shared
+        Mode::FileState
     };
     let range = size(first.into())..size((first + count).into());
     code(file.shared.lock(&mut file.held, range, mode))

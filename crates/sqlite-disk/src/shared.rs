@@ -8,12 +8,12 @@ use std::sync::{
 
 use rusqlite::ffi;
 
-use crate::disk::Answer;
+use crate::disk::FileResult;
 
 const LOCKS: usize = 8;
 
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct FileState {
     /// SQLite keeps the addresses, so a region is never moved or freed: regions are small, and
     /// there is about one per round of a test.
     regions: Mutex<Vec<AtomicPtr<u8>>>,
@@ -24,23 +24,23 @@ pub(crate) struct Shared {
 enum Lock {
     #[default]
     Free,
-    Shared(u32),
+    FileState(u32),
     Exclusive,
 }
 
 /// Locks of one connection.
 #[derive(Default)]
-pub(crate) struct Held([Mode; LOCKS]);
+pub(crate) struct LocksHeld([Mode; LOCKS]);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
     None,
-    Shared,
+    FileState,
     Exclusive,
 }
 
-impl Shared {
+impl FileState {
     /// Address of a region, which is created if `make` is set.
     pub(crate) fn region(&self, index: usize, bytes: usize, make: bool) -> Option<*mut u8> {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,16 +53,16 @@ impl Shared {
     /// Changes a range of a connection's locks to `mode`, all of them or none.
     pub(crate) fn lock(
         &self,
-        held: &mut Held,
+        held: &mut LocksHeld,
         range: std::ops::Range<usize>,
         mode: Mode,
-    ) -> Answer<()> {
+    ) -> FileResult<()> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         let free = |index: usize| match (mode, locks[index], held.0[index]) {
             (Mode::None, _, _) | (_, Lock::Free, _) => true,
-            (Mode::Shared, Lock::Shared(_), _) => true,
-            (Mode::Shared, Lock::Exclusive, own) => own == Mode::Exclusive,
-            (Mode::Exclusive, Lock::Shared(count), own) => count == 1 && own == Mode::Shared,
+            (Mode::FileState, Lock::FileState(_), _) => true,
+            (Mode::FileState, Lock::Exclusive, own) => own == Mode::Exclusive,
+            (Mode::Exclusive, Lock::FileState(count), own) => count == 1 && own == Mode::FileState,
             (Mode::Exclusive, Lock::Exclusive, own) => own == Mode::Exclusive,
         };
         if !range.clone().all(free) {
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Releases all locks of a connection.
-    pub(crate) fn release(&self, held: &mut Held) {
+    pub(crate) fn release(&self, held: &mut LocksHeld) {
         // Releasing a lock never fails.
         let _ = self.lock(held, 0..LOCKS, Mode::None);
     }
@@ -86,7 +86,7 @@ impl Lock {
     fn without(self, own: Mode) -> Self {
         match (self, own) {
             (lock, Mode::None) => lock,
-            (Self::Shared(count), Mode::Shared) if count > 1 => Self::Shared(count - 1),
+            (Self::FileState(count), Mode::FileState) if count > 1 => Self::FileState(count - 1),
             _ => Self::Free,
         }
     }
@@ -95,8 +95,8 @@ impl Lock {
         match (self, own) {
             (lock, Mode::None) => lock,
             (_, Mode::Exclusive) => Self::Exclusive,
-            (Self::Shared(count), Mode::Shared) => Self::Shared(count + 1),
-            (_, Mode::Shared) => Self::Shared(1),
+            (Self::FileState(count), Mode::FileState) => Self::FileState(count + 1),
+            (_, Mode::FileState) => Self::FileState(1),
         }
     }
 }

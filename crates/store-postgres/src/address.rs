@@ -58,7 +58,7 @@ fn take(tls: &mut Settings, pair: &str) -> Result<bool, OpenError> {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let value = || {
         let decoded = percent_decode_str(value).decode_utf8();
-        decoded.map_err(|_| refused(&format!("the value of {name} is no UTF-8")))
+        decoded.map_err(|_| refused(&format!("the value of {name} is not UTF-8")))
     };
     match name {
         "sslmode" => tls.mode = Mode::read(&value()?).map_err(|reason| refused(&reason))?,
@@ -86,7 +86,7 @@ fn config(address: &str) -> Result<Config, OpenError> {
         refused(&source.map_or_else(|| error.to_string(), ToString::to_string))
     })?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(refused("it names no host"));
+        return Err(refused("it has no host"));
     }
     Ok(config)
 }
@@ -137,8 +137,8 @@ mod tests {
     fn what_cannot_be_meant_is_refused() {
         let cases = [
             ("host=one", "does not begin with postgres://"),
-            ("postgres:///things", "names no host"),
-            ("postgres://me@one,/things", "names no host"),
+            ("postgres:///things", "has no host"),
+            ("postgres://me@one,/things", "has no host"),
             ("postgres://me:p@ss@host/things", "%40"),
             ("postgres://host?sslmode=allow", "sslmode"),
             ("postgres://host?sslmode=prefer&sslrootcert=x", "sslrootcert"),

@@ -159,7 +159,7 @@ fn proves_rollback(code: &SqlState) -> bool {
 
 /// A commit that the database acknowledged before its synchronous standby had it.
 pub(crate) fn unreplicated_commit() -> Fault {
-    let text = "the database was told not to wait for its standby: the commit may be lost with it";
+    let text = "the database does not wait for its standby: the commit may be lost in a failover";
     Fault::Unknown(text.to_owned())
 }
 

@@ -82,7 +82,7 @@ impl Hosts {
                     self.current.store(index, Relaxed);
                     return Ok(link);
                 }
-                Err(fault) => faults.push((Place(&self.configs[index]).to_string(), fault)),
+                Err(fault) => faults.push((HostName(&self.configs[index]).to_string(), fault)),
             }
         }
         Err(combined(&faults))
@@ -125,7 +125,7 @@ async fn drive(mut connection: Connection<Socket, Encrypted>, unreplicated: Arc<
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
             Ok(AsyncMessage::Notice(notice)) => {
-                tracing::debug!(notice = notice.message(), "the database says");
+                tracing::debug!(notice = notice.message(), "notice from the database");
                 if notice.routine() == Some(WAIT_FOR_STANDBY) {
                     unreplicated.store(true, Relaxed);
                 }
@@ -133,7 +133,7 @@ async fn drive(mut connection: Connection<Socket, Encrypted>, unreplicated: Arc<
             Ok(_) => {}
             Err(error) => {
                 // The user of the session gets the error from its own call.
-                tracing::debug!(%error, "a connection to the database has ended");
+                tracing::debug!(%error, "a database connection ended");
                 return;
             }
         }
@@ -177,7 +177,8 @@ fn combined(faults: &[(String, Fault)]) -> Fault {
 impl fmt::Display for Hosts {
     /// Shows hosts and database, without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<_> = self.configs.iter().map(|config| Place(config).to_string()).collect();
+        let places: Vec<_> =
+            self.configs.iter().map(|config| HostName(config).to_string()).collect();
         let database = |config: &Config| {
             config.get_dbname().or(config.get_user()).unwrap_or_default().to_owned()
         };
@@ -193,9 +194,9 @@ impl fmt::Debug for Hosts {
 }
 
 /// Address of one host, for messages.
-struct Place<'a>(&'a Config);
+struct HostName<'a>(&'a Config);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for HostName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0.get_hosts().first(), self.0.get_hostaddrs().first()) {
             (Some(Host::Tcp(name)), _) => f.write_str(name)?,

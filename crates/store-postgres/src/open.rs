@@ -142,7 +142,7 @@ async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop
     match found.map_err(|error| Stop::Again(Fault::from(error)))?.pop() {
         Some(encoding) if encoding != "UTF8" => Err(Stop::Error(unavailable(
             options,
-            format!("its encoding is {encoding}: make a database with encoding UTF8"),
+            format!("its encoding is {encoding}: create a database with encoding UTF8"),
         ))),
         _ => Ok(()),
     }

@@ -17,8 +17,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
-        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use tokio::runtime::{Builder, Runtime};
@@ -27,7 +27,7 @@ use crate::{
     Counts, OpenError, Options, open,
     readers::Readers,
     registrar::Registrar,
-    tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
+    tables::{due, inbox, log, outbox, registry, runs, shards, tasks, waits},
     writer::Writer,
 };
 
@@ -123,10 +123,6 @@ impl Store for PostgresStore {
         })
     }
 
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
-        self.readers.first(runs::read(shard, run), runs::decode)
-    }
-
     fn runs_of(
         &self,
         shard: ShardId,
@@ -136,8 +132,9 @@ impl Store for PostgresStore {
         self.readers.read(runs::of_workflow(shard, &workflow, limit), runs::decode)
     }
 
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
-        self.readers.first(snapshots::read(shard, run), snapshots::decode)
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
+        let parts = self.readers.read(log::load(shard, run, limit), log::decode_part);
+        Box::pin(async move { Ok(log::loaded(parts.await?)) })
     }
 
     fn log(

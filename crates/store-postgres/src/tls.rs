@@ -87,11 +87,11 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<(), String> {
         let refuse = |reason: &str| Err(reason.to_owned());
         if self.certificate.is_some() != self.key.is_some() {
-            return refuse("sslcert and sslkey go together");
+            return refuse("sslcert and sslkey must be given together");
         }
         match (self.mode, &self.roots) {
             (Mode::Disable, _) if self.certificate.is_some() => {
-                refuse("sslcert is given, and sslmode=disable would not use it")
+                refuse("sslcert is given, but sslmode=disable does not use it")
             }
             (Mode::Disable | Mode::Prefer, Some(_)) => refuse(
                 "sslrootcert is given, and nothing would be checked: \

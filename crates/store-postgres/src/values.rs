@@ -100,7 +100,7 @@ fn text_of(stored: &str) -> Option<Cow<'_, str>> {
 
 /// A column holds a value that no store writes.
 #[derive(Debug, thiserror::Error)]
-#[error("column {column} holds a value that no store writes")]
+#[error("column {column} holds an invalid value")]
 pub(crate) struct Undecodable {
     column: usize,
 }

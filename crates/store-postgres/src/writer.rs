@@ -33,14 +33,14 @@ mod group;
 mod plan;
 mod waiting;
 
-use waiting::{Group, Waiting};
+use waiting::{Group, WaitingBatches};
 
-pub(crate) type Answer = Result<(), CommitError>;
+pub(crate) type CommitResult = Result<(), CommitError>;
 
 /// A batch and the reply channel of its caller.
 pub(crate) struct Job {
     pub(crate) batch: Batch,
-    pub(crate) reply: oneshot::Sender<Answer>,
+    pub(crate) reply: oneshot::Sender<CommitResult>,
 }
 
 /// Sender of the queue. When it is dropped, the writer commits what is queued and ends. The queue
@@ -62,18 +62,21 @@ impl Writer {
             .collect();
         let desk = Desk {
             queue,
-            waiting: Waiting::new(options.group_batches_max, options.group_bytes_max),
+            waiting: WaitingBatches::new(options.group_batches_max, options.group_bytes_max),
             idle,
             under_way: JoinSet::new(),
             held: HashMap::new(),
             beside_at: Instant::now(),
-            shared: Arc::new(Shared { counter, stopped: Mutex::default() }),
+            shared: Arc::new(WriterState { counter, stopped: Mutex::default() }),
         };
         (Self { jobs }, desk.work())
     }
 
     /// Queues the batch synchronously, so that batches keep the order of calls and not of polls.
-    pub(crate) fn write(&self, batch: Batch) -> impl Future<Output = Answer> + Send + 'static {
+    pub(crate) fn write(
+        &self,
+        batch: Batch,
+    ) -> impl Future<Output = CommitResult> + Send + 'static {
         let (reply, answer) = oneshot::channel();
         let queued = self.jobs.send(Job { batch, reply }).is_ok();
         async move {
@@ -89,13 +92,13 @@ impl Writer {
 }
 
 /// State that concurrent transactions share.
-struct Shared {
+struct WriterState {
     counter: Arc<Counter>,
     /// Set once tables are found missing or damaged; after that every write fails with this reason.
     stopped: Mutex<Option<String>>,
 }
 
-impl Shared {
+impl WriterState {
     fn stopped(&self) -> Option<String> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -109,14 +112,14 @@ impl Shared {
 /// Assigns groups of batches to free lanes.
 struct Desk {
     queue: UnboundedReceiver<Job>,
-    waiting: Waiting,
+    waiting: WaitingBatches,
     idle: Vec<Arc<Lane>>,
     under_way: JoinSet<()>,
     /// What each transaction in flight holds.
-    held: HashMap<Id, Held>,
+    held: HashMap<Id, TransactionHold>,
     /// From when on another transaction may start beside the last one, even for few writes.
     beside_at: Instant,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
 }
 
 /// How long few writes wait for a transaction in flight. A slow transaction, such as one that waits
@@ -124,7 +127,7 @@ struct Desk {
 const BESIDE_AFTER: Duration = Duration::from_millis(20);
 
 /// Lane and shards of a transaction, held until it ends.
-struct Held {
+struct TransactionHold {
     lane: Arc<Lane>,
     shards: Vec<ShardId>,
 }
@@ -156,7 +159,7 @@ impl Desk {
             Ok((id, ())) => (id, false),
             Err(error) => (error.id(), true),
         };
-        if let Some(Held { lane, shards }) = self.held.remove(&id) {
+        if let Some(TransactionHold { lane, shards }) = self.held.remove(&id) {
             self.waiting.release(&shards);
             self.idle.push(if panicked { Arc::new(lane.without_session()) } else { lane });
         }
@@ -181,12 +184,16 @@ impl Desk {
             && let Some(lane) = self.idle.pop()
         {
             let shared = Arc::clone(&self.shared);
-            let held = Held { lane: Arc::clone(&lane), shards: group.shards.clone() };
+            let held = TransactionHold { lane: Arc::clone(&lane), shards: group.shards.clone() };
             self.begin(held, async move { commit(&lane, &shared, group).await });
         }
     }
 
-    fn begin(&mut self, held: Held, transaction: impl Future<Output = ()> + Send + 'static) {
+    fn begin(
+        &mut self,
+        held: TransactionHold,
+        transaction: impl Future<Output = ()> + Send + 'static,
+    ) {
         self.beside_at = Instant::now() + BESIDE_AFTER;
         let task = self.under_way.spawn(transaction);
         self.held.insert(task.id(), held);
@@ -194,7 +201,7 @@ impl Desk {
 }
 
 /// Commits the group and replies to its callers.
-async fn commit(lane: &Lane, shared: &Shared, group: Group) {
+async fn commit(lane: &Lane, shared: &WriterState, group: Group) {
     let (batches, replies): (Vec<_>, Vec<_>) =
         group.jobs.into_iter().map(|job| (job.batch, job.reply)).unzip();
     let answers = answers(lane, shared, &batches).await;
@@ -207,13 +214,13 @@ async fn commit(lane: &Lane, shared: &Shared, group: Group) {
 /// Commits the batches together. If one is refused, commits each half on its own, recursively, so
 /// that only the refused batch fails. The total time is bounded: after the deadline, or when a part
 /// fails for any reason other than its batches, the rest is not attempted.
-async fn answers(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Vec<Answer> {
+async fn answers(lane: &Lane, shared: &WriterState, batches: &[Batch]) -> Vec<CommitResult> {
     let deadline = lane.deadline();
     let mut answers = Vec::with_capacity(batches.len());
     let mut parts = vec![batches];
     while let Some(part) = parts.pop() {
         let outcome = if part.len() < batches.len() && Instant::now() >= deadline {
-            let text = "there was no time to find out which batch of a group is refused";
+            let text = "timed out while searching for the refused batch of a group";
             Err(Fault::Unavailable(text.to_owned()))
         } else {
             attempt(lane, shared, part, deadline).await
@@ -238,10 +245,10 @@ async fn answers(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Vec<Answer>
 
 async fn attempt(
     lane: &Lane,
-    shared: &Shared,
+    shared: &WriterState,
     batches: &[Batch],
     deadline: Instant,
-) -> Result<Vec<Answer>, Fault> {
+) -> Result<Vec<CommitResult>, Fault> {
     if let Some(reason) = shared.stopped() {
         return Ok(vec![Err(CommitError::Stopped(reason)); batches.len()]);
     }
@@ -258,7 +265,7 @@ async fn attempt(
 }
 
 /// Replies to the callers of a failed group, and stops the writer if the tables are damaged.
-fn fail_all(shared: &Shared, batches: usize, fault: Fault) -> Vec<Answer> {
+fn fail_all(shared: &WriterState, batches: usize, fault: Fault) -> Vec<CommitResult> {
     if let Fault::Corrupt(reason) = &fault {
         shared.stop(reason);
     }
@@ -274,10 +281,10 @@ mod tests {
     fn desk() -> (UnboundedSender<Job>, Desk) {
         let options = Arc::new(Options::new("postgres://host/things").unwrap());
         let (jobs, queue) = unbounded_channel();
-        let shared = Arc::new(Shared { counter: Arc::default(), stopped: Mutex::default() });
+        let shared = Arc::new(WriterState { counter: Arc::default(), stopped: Mutex::default() });
         let desk = Desk {
             queue,
-            waiting: Waiting::new(10, 1 << 20),
+            waiting: WaitingBatches::new(10, 1 << 20),
             idle: vec![Arc::new(Lane::new(&options, tables::WRITES))],
             under_way: JoinSet::new(),
             held: HashMap::new(),
@@ -287,7 +294,7 @@ mod tests {
         (jobs, desk)
     }
 
-    fn job() -> (Job, oneshot::Receiver<Answer>) {
+    fn job() -> (Job, oneshot::Receiver<CommitResult>) {
         let (reply, answer) = oneshot::channel();
         let writes = vec![Write::Claim { epoch: 1, owner: "node".to_owned() }];
         (Job { batch: Batch { shard: ShardId::new(3).unwrap(), epoch: 0, writes }, reply }, answer)
@@ -300,7 +307,7 @@ mod tests {
         desk.waiting.push(first);
         let group = desk.waiting.take_group().unwrap();
         let lane = desk.idle.pop().unwrap();
-        let held = Held { lane: Arc::clone(&lane), shards: group.shards.clone() };
+        let held = TransactionHold { lane: Arc::clone(&lane), shards: group.shards.clone() };
         desk.begin(held, async move {
             let _group = group;
             panic!("a bug");
@@ -321,7 +328,7 @@ mod tests {
         let lane = Arc::clone(&desk.idle[0]);
         assert!(desk.may_begin(), "nothing is in flight");
         let before = Instant::now();
-        desk.begin(Held { lane, shards: Vec::new() }, std::future::pending());
+        desk.begin(TransactionHold { lane, shards: Vec::new() }, std::future::pending());
         assert!(desk.beside_at >= before + BESIDE_AFTER);
         assert!(!desk.has_waiting_batches(), "nothing waits");
         desk.waiting.push(job().0);

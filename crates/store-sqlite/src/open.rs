@@ -98,7 +98,7 @@ pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
     if path.symlink_metadata().is_ok() {
         return path.canonicalize().map_err(|error| unavailable(error.to_string()));
     }
-    let name = path.file_name().ok_or_else(|| unavailable("it names no file".to_owned()))?;
+    let name = path.file_name().ok_or_else(|| unavailable("it has no file name".to_owned()))?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize();
     Ok(directory.map_err(|error| unavailable(format!("its directory: {error}")))?.join(name))

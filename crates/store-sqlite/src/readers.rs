@@ -34,12 +34,12 @@ pub(crate) struct Readers {
 /// are waking up.
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ReadQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct ReadQueue {
     tasks: VecDeque<Task>,
     idle_readers: usize,
     /// Idle readers that were notified and have not woken up yet.
@@ -161,7 +161,7 @@ impl Queue {
     }
 
     /// A poisoned lock is fine: nothing that could panic runs under it.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, ReadQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

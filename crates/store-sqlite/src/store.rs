@@ -17,8 +17,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
-        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use futures_channel::oneshot;
@@ -28,7 +28,7 @@ use crate::{
     open::{self, IndexRoom, Lock},
     readers::Readers,
     tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
-    writer::{Answer, Job, Work, Writer},
+    writer::{Job, WriteRequest, WriteResult, Writer},
 };
 
 /// A store in one SQLite file. Dropping it finishes queued work, leaves an empty write-ahead log
@@ -90,7 +90,7 @@ impl WriterThread {
     }
 
     /// Queues at once, so that the order is that of calls and not of polls.
-    fn write(&self, work: Work) -> impl Future<Output = Answer> + Send + 'static {
+    fn write(&self, work: WriteRequest) -> impl Future<Output = WriteResult> + Send + 'static {
         let (reply, answer) = oneshot::channel();
         let job = Job { work, reply };
         let queued = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
@@ -118,16 +118,12 @@ impl Drop for WriterThread {
 
 impl Store for SqliteStore {
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
-        let answer = self.writer.write(Work::Batch(batch));
+        let answer = self.writer.write(WriteRequest::Batch(batch));
         Box::pin(async move { answer.await.map(drop) })
     }
 
     fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
         self.readers.read(move |connection| shards::read(connection, shard))
-    }
-
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
-        self.readers.read(move |connection| runs::read(connection, shard, run))
     }
 
     fn runs_of(
@@ -139,8 +135,13 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| runs::of_workflow(connection, shard, &workflow, limit))
     }
 
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
-        self.readers.read(move |connection| snapshots::read(connection, shard, run))
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
+        self.readers.read(move |connection| {
+            let snapshot = snapshots::read(connection, shard, run)?;
+            let after = snapshot.as_ref().map_or(0, |row| row.sequence);
+            let log = log::page(connection, shard, run, after, limit)?;
+            Ok(Loaded { snapshot, log })
+        })
     }
 
     fn log(
@@ -214,7 +215,7 @@ impl Store for SqliteStore {
     }
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
-        Box::pin(self.writer.write(Work::Registry(row)))
+        Box::pin(self.writer.write(WriteRequest::Registry(row)))
     }
 
     fn upkeep_failures(&self) -> u64 {
@@ -226,8 +227,8 @@ impl Store for SqliteStore {
 mod tests {
     use super::*;
 
-    fn batch() -> Work {
-        Work::Batch(Batch { shard: ShardId::new(0).unwrap(), epoch: 0, writes: Vec::new() })
+    fn batch() -> WriteRequest {
+        WriteRequest::Batch(Batch { shard: ShardId::new(0).unwrap(), epoch: 0, writes: Vec::new() })
     }
 
     #[test]

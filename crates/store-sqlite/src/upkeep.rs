@@ -53,7 +53,7 @@ impl Upkeep {
             ),
             Chore::Copy => tracing::warn!(
                 %path, %reason,
-                "the write-ahead log cannot be copied into the file: until it can, the log grows"
+                "cannot checkpoint the write-ahead log into the file: until it succeeds, the log grows"
             ),
         }
     }

@@ -99,7 +99,7 @@ impl Columns for Row<'_> {
 }
 
 fn strange(column: usize, found: Type) -> Error {
-    Error::FromSqlConversionFailure(column, found, "a value that no store writes".into())
+    Error::FromSqlConversionFailure(column, found, "an invalid value".into())
 }
 
 #[cfg(test)]

@@ -27,15 +27,15 @@ mod epochs;
 use checkpoint::Checkpoint;
 
 /// The reply to a caller. `Ok(true)` for a committed batch.
-pub(crate) type Answer = Result<bool, CommitError>;
+pub(crate) type WriteResult = Result<bool, CommitError>;
 
 /// Something to write, and its reply channel.
 pub(crate) struct Job {
-    pub(crate) work: Work,
-    pub(crate) reply: oneshot::Sender<Answer>,
+    pub(crate) work: WriteRequest,
+    pub(crate) reply: oneshot::Sender<WriteResult>,
 }
 
-pub(crate) enum Work {
+pub(crate) enum WriteRequest {
     Batch(Batch),
     Registry(RegistryRow),
 }
@@ -142,7 +142,7 @@ impl Writer {
 
     /// Commits the group together. On a full disk it makes room and retries, then commits each
     /// batch by itself: a small one may fit where the group does not.
-    fn answers(&mut self, group: &[Work]) -> Vec<Answer> {
+    fn answers(&mut self, group: &[WriteRequest]) -> Vec<WriteResult> {
         let mut outcome = self.attempt(group);
         if matches!(outcome, Err(Fault::Full(_))) {
             let made = self.checkpoint.make_room(&self.connection);
@@ -161,7 +161,11 @@ impl Writer {
     }
 
     /// The replies to a group. Stops the writer if the state of the disk is unknown.
-    fn told(&mut self, batches: usize, outcome: Result<Vec<Answer>, Fault>) -> Vec<Answer> {
+    fn told(
+        &mut self,
+        batches: usize,
+        outcome: Result<Vec<WriteResult>, Fault>,
+    ) -> Vec<WriteResult> {
         let error = match outcome {
             Ok(answers) => return answers,
             Err(Fault::Refused(error)) => error,
@@ -181,7 +185,7 @@ impl Writer {
 
     /// Uses one transaction, or a second one if a batch is refused in the first. If it fails,
     /// nothing of it remains.
-    fn attempt(&mut self, group: &[Work]) -> Result<Vec<Answer>, Fault> {
+    fn attempt(&mut self, group: &[WriteRequest]) -> Result<Vec<WriteResult>, Fault> {
         if let Some(reason) = &self.stopped {
             return Ok(vec![Err(CommitError::Stopped(reason.clone())); group.len()]);
         }
@@ -191,7 +195,11 @@ impl Writer {
         }
     }
 
-    fn whole_transaction(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
+    fn whole_transaction(
+        &mut self,
+        group: &[WriteRequest],
+        undo: Undo,
+    ) -> Result<Vec<WriteResult>, Fault> {
         let outcome = self.transaction(group, undo);
         match &outcome {
             Ok(_) => {
@@ -204,7 +212,11 @@ impl Writer {
         outcome
     }
 
-    fn transaction(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
+    fn transaction(
+        &mut self,
+        group: &[WriteRequest],
+        undo: Undo,
+    ) -> Result<Vec<WriteResult>, Fault> {
         self.execute("BEGIN IMMEDIATE")?;
         let mut answers = Vec::with_capacity(group.len());
         for work in group {
@@ -236,7 +248,7 @@ impl Writer {
 
     /// Undoes a refused batch by itself. Other errors may have ended the transaction, and the
     /// savepoint with it, so they undo the group.
-    fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
+    fn apply_or_undo(&mut self, work: &WriteRequest) -> Result<WriteResult, Fault> {
         let (epochs, log_row) = (self.epochs.clone(), self.log_row);
         self.execute("SAVEPOINT batch")?;
         let outcome = self.apply(work);
@@ -251,10 +263,10 @@ impl Writer {
         Ok(answer)
     }
 
-    fn apply(&mut self, work: &Work) -> Result<Answer, Fault> {
+    fn apply(&mut self, work: &WriteRequest) -> Result<WriteResult, Fault> {
         match work {
-            Work::Registry(row) => Ok(Ok(tables::registry::put(&self.connection, row)?)),
-            Work::Batch(batch) => {
+            WriteRequest::Registry(row) => Ok(Ok(tables::registry::put(&self.connection, row)?)),
+            WriteRequest::Batch(batch) => {
                 if let Err(stale) = self.epochs.check(batch) {
                     return Ok(Err(stale));
                 }

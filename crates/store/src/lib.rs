@@ -1,4 +1,4 @@
-//! The contract of a store: commit batches, answer about a dozen reads, decide nothing.
+//! The contract of a store: commit batches, answer 14 reads, decide nothing.
 //!
 //! - [`rows`]: the rows that a store keeps, one type per table.
 //! - [`batch`]: what a commit writes.
@@ -31,8 +31,8 @@ pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
 pub use rows::WorkflowRuns;
 use rows::{
-    DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-    SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+    DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+    Swept, TaskKey, TaskRow, WaitRow,
 };
 
 /// Future returned by the methods of a store.
@@ -52,9 +52,6 @@ pub trait Store: Send + Sync {
     /// Owner and epoch of the shard; a shard that was never claimed has epoch zero and no owner.
     fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow>;
 
-    /// Row of a single run.
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>>;
-
     /// Retained runs of a workflow, highest ordinal first, below `before` if given.
     fn runs_of(
         &self,
@@ -63,8 +60,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<RunRow>>;
 
-    /// Latest snapshot of the run.
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>>;
+    /// Latest snapshot of the run and the first page of its log after it, as of the same moment.
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded>;
 
     /// Rows of a run's log after sequence `after`.
     fn log(
@@ -127,8 +124,8 @@ pub trait Store: Send + Sync {
     /// version zero. Returns whether it was written.
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError>;
 
-    /// How often something failed, since the store was opened, that it does beside its commits and without
-    /// harm to them. The store has logged why. For figures.
+    /// Number of failed maintenance steps since the store was opened. They do not affect commits; the
+    /// store has logged why. For figures.
     fn upkeep_failures(&self) -> u64 {
         0
     }

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -70,10 +70,6 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().shard(shard)))
     }
 
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
-        answer(Ok(self.tables().run(shard, run)))
-    }
-
     fn runs_of(
         &self,
         shard: ShardId,
@@ -83,8 +79,8 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().runs_of(shard, &workflow, limit)))
     }
 
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
-        answer(Ok(self.tables().snapshot(shard, run)))
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
+        answer(Ok(self.tables().load(shard, run, limit)))
     }
 
     fn log(
@@ -94,8 +90,7 @@ impl Store for MemoryStore {
         after: u64,
         limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>> {
-        let rows = self.tables().log(shard, run, after, limit.rows);
-        answer(limit.page(rows.into_iter().map(Ok)))
+        answer(Ok(self.tables().log(shard, run, after, limit)))
     }
 
     fn tasks(

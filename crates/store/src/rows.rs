@@ -94,6 +94,15 @@ pub struct SnapshotRow {
     pub state: Bytes,
 }
 
+/// What a run is folded from: a snapshot, and the log rows after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Latest snapshot, if there is one.
+    pub snapshot: Option<SnapshotRow>,
+    /// First page of the log after the snapshot, or of the whole log if there is no snapshot.
+    pub log: Vec<LogRow>,
+}
+
 /// Identifies a task: a run has at most one workflow task, and one activity task per scheduling
 /// event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,14 +13,18 @@ use crate::{
 const TABLE: &[&str] = &[
     "core <- store <- shard <- engine <- gateways <- server <- cli",
     "core <- proto <- sdk, gateways, server",
-    "core <- store <- store-* <- server, embedded",
+    "core <- store <- store-* <- server, embedded, cli",
     "core, sdk-macros <- sdk <- embedded, sdk-testing, sim",
     "engine <- embedded <- sdk-testing",
     "shard, store <- sim",
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
+    "core, abide <- command <- bench, crash-test <- cli",
+    // Both give the servers that they start a secret; `abide bench` runs an engine in its own process too.
+    "server <- bench, crash-test",
+    "embedded <- bench",
     // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
     // counts the commits of a store that it opens itself.
-    "core, store, store-*, shard <- benches <- cli",
+    "core, store, store-*, shard <- benches <- bench",
     "core, proto, sdk, server, postgres-fixture <- hostile",
     "core <- program",
     "sqlite-disk",

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use abide::{Client, ClientError, client::ShownWait, payload::Data as _};
-use abide_core::{event::Approval, run::Liveness};
+use abide_command::{Common, Failed, quoted};
+use abide_core::{
+    event::{Approval, Fact, UpdateAccepted},
+    run::Liveness,
+    visible::visible,
+};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{connection::Common, failed::Failed, output::payloads, workflow::Target};
+use crate::{output::payloads, workflow::Target};
 
 /// Name of the update through which workflows built with the SDK take decisions.
 const UPDATE: &str = "decide";
@@ -15,7 +20,7 @@ const UPDATE: &str = "decide";
 /// How long to wait for a freshly started workflow to make its request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Decide a request, and print what the workflow answers
+/// Decide a request, and print the workflow's reply
 #[derive(Args)]
 #[command(after_help = "Example:
   abide approvals decide order-7 approve --by anna
@@ -24,26 +29,26 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Decide {
     #[command(flatten)]
     target: Target,
-    /// The decision: one of the request's choices; as JSON if it holds data
+    /// One of the request's choices; JSON if the choice carries data
     choice: String,
     #[command(flatten)]
     sender: Sender,
 }
 
-/// Hand a request over to somebody else, who decides in your place
+/// Delegate a request to another person, who decides in your place
 #[derive(Args)]
 #[command(after_help = "Example:
   abide approvals delegate order-7 linus --by anna --comment 'on holiday'")]
 pub(crate) struct Delegate {
     #[command(flatten)]
     target: Target,
-    /// Who decides instead
+    /// Person who decides instead
     to: String,
     #[command(flatten)]
     sender: Sender,
 }
 
-/// Withdraw a request, as whoever asked
+/// Withdraw a request, as its requester
 #[derive(Args)]
 #[command(after_help = "Example:
   abide approvals withdraw order-7 --by carl --comment 'no longer needed'")]
@@ -54,25 +59,25 @@ pub(crate) struct Withdraw {
     sender: Sender,
 }
 
-/// Who says something to which request.
+/// Who answers which request.
 #[derive(Args)]
 struct Sender {
     /// Your name
     #[arg(long, value_name = "NAME")]
     by: String,
-    /// A role that you have; repeat it for several
+    /// Role that you have; repeat for several
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
-    /// Why
+    /// Reason, recorded with the answer
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
-    /// The request, if the workflow has several, or if its time is up
+    /// Request id; required if the workflow has several or the request has timed out
     #[arg(long, value_name = "REQUEST")]
     request: Option<String>,
-    /// Makes repeats of this answer the same answer
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    /// Keep waiting while the workflow's code does not fit its history
     #[arg(long)]
     wait_while_blocked: bool,
 }
@@ -113,6 +118,9 @@ impl Sender {
         });
         let input = answer.to_payload().map_err(Failed::usage)?;
         let mut update = target.handle(&client).update_untyped(update, Vec::from_iter(input));
+        if let Some(id) = self.update_id() {
+            update = update.id(id);
+        }
         if self.wait_while_blocked {
             update = update.wait_while_blocked();
         }
@@ -123,9 +131,39 @@ impl Sender {
         )
     }
 
+    /// The id of the update that carries this answer: a repeat with the same key is the same update,
+    /// whose receipt the engine still has when the request is decided or the run is closed.
+    fn update_id(&self) -> Option<String> {
+        self.key.as_ref().map(|key| format!("answer:{}:{key}", self.by))
+    }
+
+    /// The request that this answer was accepted for before, and the name of its update.
+    async fn earlier_place(
+        &self,
+        target: &Target,
+        client: &Client,
+    ) -> Result<Option<(String, String)>, Failed> {
+        let Some(id) = self.update_id().filter(|_| self.request.is_none()) else {
+            return Ok(None);
+        };
+        let events = target.handle(client).history().await;
+        let events = events.map_err(|error| target.failed(error))?;
+        let accepted = events.iter().find_map(|event| match &event.body.fact {
+            Fact::UpdateAccepted(accepted) if accepted.update.as_str() == id => Some(accepted),
+            _ => None,
+        });
+        Ok(accepted.and_then(|UpdateAccepted { request, .. }| {
+            let answered = payloads(&request.input);
+            Some((answered.get("request")?.as_str()?.to_owned(), request.name.clone()))
+        }))
+    }
+
     /// Finds the request, and the name of the update that takes the answer.
     async fn place(&self, target: &Target, client: &Client) -> Result<(String, String), Failed> {
         let id = &target.id;
+        if let Some(earlier) = self.earlier_place(target, client).await? {
+            return Ok(earlier);
+        }
         let waits = waits(target, client).await.map_err(|error| target.failed(error))?;
         let open: Vec<_> = waits.iter().filter_map(approval_of).collect();
         match (&self.request, open.as_slice()) {
@@ -136,11 +174,11 @@ impl Sender {
                 Ok((request.clone(), update.into()))
             }
             (None, [(_, approval)]) => Ok((approval.request.clone(), approval.update.clone())),
-            (None, []) => Err(Failed::refused(format_args!("{id} waits for no decision"))
-                .hint(format!("`abide waits show {id}` shows what it waits for"))),
+            (None, []) => Err(Failed::refused(format_args!("{} has no open request", visible(id)))
+                .hint(format!("`abide waits show {}` shows what it waits for", quoted(id)))),
             (None, several) => {
-                let what = format!("{id} has several open requests: {}", listed(several));
-                Err(Failed::usage(what).hint("name one with --request"))
+                let what = visible(&format!("{id} has several open requests: {}", listed(several)));
+                Err(Failed::usage(what).hint("choose one with --request"))
             }
         }
     }
@@ -181,7 +219,7 @@ fn choice(typed: &str) -> Result<Value, Failed> {
         return Ok(typed.into());
     }
     serde_json::from_str(typed)
-        .map_err(|error| Failed::usage(format_args!("the decision is not JSON: {error}")))
+        .map_err(|error| Failed::usage(format_args!("the decision is not valid JSON: {error}")))
 }
 
 /// The subject of the wait and its approval, if a person decides it.
@@ -207,6 +245,6 @@ mod tests {
         assert_eq!(choice("approve").unwrap(), json!("approve"));
         let with_data = choice("{\"pay_only\":{\"euros\":40}}").unwrap();
         assert_eq!(with_data, json!({ "pay_only": { "euros": 40 } }));
-        assert!(choice("{pay}").unwrap_err().to_string().contains("not JSON"));
+        assert!(choice("{pay}").unwrap_err().to_string().contains("not valid JSON"));
     }
 }

@@ -1,26 +1,22 @@
 //! `abide approvals list`.
 
 use abide::approval::concerns;
+use abide_command::{Common, Failed, Table, time::system_now};
 use abide_core::{
     event::{Approval, WaitDetails},
     list::{WaitFilter, WaitKind, WaitRow},
 };
 use clap::Args;
 
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, system_now},
-    waits::{Filter, Paged, details, pages, row_object, until},
-};
+use crate::waits::{Filter, Paged, details, pages, row_object, until};
 
-/// List what waits for a person's decision, the most urgent first
+/// List open requests, the most urgent first
 #[derive(Args)]
 #[command(after_help = "Example:
   abide approvals list
   abide approvals list --for anna --for managers --within 24h")]
 pub(crate) struct List {
-    /// Only requests that this person or role may decide; repeat it for several
+    /// Only requests that this person or role may decide; repeat for several
     #[arg(long = "for", value_name = "ACTOR")]
     actors: Vec<String>,
     /// Only requests with this key
@@ -49,9 +45,9 @@ impl List {
             return rows.iter().try_for_each(|row| output.object(&row_object(row)));
         }
         if rows.is_empty() {
-            return output.line("nothing waits for a decision");
+            return output.line("no open requests");
         }
-        output.line(table(&rows))
+        output.lines(table(&rows))
     }
 }
 
@@ -61,7 +57,7 @@ fn table(rows: &[WaitRow]) -> Table {
     for row in rows {
         let WaitDetails { subject, actors, approval, .. } = details(row).unwrap_or_default();
         let Approval { request, choices, .. } = approval.unwrap_or_default();
-        let actors = if actors.is_empty() { "anybody".into() } else { actors.join(", ") };
+        let actors = if actors.is_empty() { "anyone".into() } else { actors.join(", ") };
         let until = until(row.until, now);
         table.row([row.workflow.to_string(), request, subject, actors, until, choices.join(", ")]);
     }

@@ -3,11 +3,9 @@
 mod answer;
 mod list;
 
+use abide_command::{Common, Failed};
 use clap::Subcommand;
 
-use crate::{connection::Common, failed::Failed};
-
-/// What can be done about approvals.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),

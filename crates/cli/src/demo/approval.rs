@@ -18,7 +18,7 @@ impl Approval {
         let request = Request::new("request").about(subject.as_str()).timeout(days(1));
         let verdict = ctx.approval(request).await?;
         let outcome = match (verdict.timed_out(), verdict.approved()) {
-            (true, _) => return Ok(format!("nobody decided on {subject} in time")),
+            (true, _) => return Ok(format!("{subject} was not decided in time")),
             (_, true) => "approved",
             (_, false) => "turned down",
         };

@@ -2,22 +2,22 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-use crate::failed::Failed;
+use abide_command::Failed;
 
 pub(super) fn parse(text: &str) -> Result<SocketAddr, Failed> {
     let refuse = |why: &dyn std::fmt::Display| {
         Failed::usage(format_args!("cannot listen on {text:?}: {why}"))
-            .hint("write it as 127.0.0.1:7233; port 0 takes a free one")
+            .hint("write it as 127.0.0.1:7233; port 0 picks a free port")
     };
     if text.contains(',') {
-        return Err(refuse(&"it is a list, and an engine listens on one address"));
+        return Err(refuse(&"an engine listens on one address, not on a list"));
     }
     if text.starts_with("https://") {
-        return Err(refuse(&"certificates come from the configuration of `abide serve`"));
+        return Err(refuse(&"TLS is set up with --tls-certificate of `abide serve`"));
     }
     let place = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
     let mut found = place.to_socket_addrs().map_err(|error| refuse(&error))?;
-    found.next().ok_or_else(|| refuse(&"it has no address"))
+    found.next().ok_or_else(|| refuse(&"the host has no address"))
 }
 
 #[cfg(test)]

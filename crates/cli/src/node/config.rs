@@ -1,24 +1,24 @@
 //! Configuration in layers: a flag overrides the environment, which overrides the file, which
 //! overrides the default. clap reads flags and environment together.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf, time::Duration};
+use std::{env, fs, path::PathBuf, time::Duration};
 
+use abide_command::{Common, Failed, time::parse_length};
 use abide_server::{Config, Secret, StoreAddress, Tls};
 use clap::Args;
 
 use super::address;
-use crate::{connection::Common, failed::Failed, output::parse_length};
 
-/// What flags and environment say; what they leave out the file says.
+/// The values from flags and environment; the file supplies the rest.
 #[derive(Args)]
 pub(super) struct Layers {
-    /// The configuration file, in TOML
+    /// Configuration file (TOML)
     #[arg(short, long, hide_env_values = true, env = "ABIDE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The folder of the store [default: ./abide-data]
+    /// Data directory [default: ./abide-data]
     #[arg(long, hide_env_values = true, env = "ABIDE_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The PostgreSQL database of the store, instead of a file in the data folder
+    /// PostgreSQL database to use instead of a file in the data directory
     #[arg(
         long,
         hide_env_values = true,
@@ -26,14 +26,14 @@ pub(super) struct Layers {
         value_name = "postgres://USER:PASSWORD@HOST/DATABASE"
     )]
     store: Option<String>,
-    /// The name of this server among several on one database [default: what --advertise says]
+    /// Name of this node among those that share the database [default: value of --advertise]
     #[arg(long, hide_env_values = true, env = "ABIDE_NODE", value_name = "NAME")]
     node: Option<String>,
-    /// Host and port at which the other servers reach this one [default: where gRPC listens]
+    /// Host and port at which other nodes reach this one [default: the gRPC address]
     #[arg(long, hide_env_values = true, env = "ABIDE_ADVERTISE", value_name = "ADDRESS")]
     advertise: Option<String>,
-    /// How long a server may be silent before others take its runs, such as 15s or 500ms; a number alone is
-    /// seconds [default: 5s]
+    /// Time without lease renewal after which other nodes take over a node's shards, such as 15s or 500ms;
+    /// a plain number is in seconds [default: 5s]
     #[arg(
         long,
         hide_env_values = true,
@@ -42,17 +42,17 @@ pub(super) struct Layers {
         value_parser = parse_lease
     )]
     lease: Option<Duration>,
-    /// A file with the secret that all servers on one database share; see `abide nodes secret`
+    /// File with the secret that all nodes share; see `abide nodes secret`
     #[arg(long, hide_env_values = true, env = "ABIDE_NODE_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
-    /// The name that the certificates of all servers on one database have, and those of clients do not:
-    /// by it servers know each other without a secret
+    /// Name in the certificates of all nodes, and of no client; it authenticates nodes instead of a
+    /// secret
     #[arg(long, hide_env_values = true, env = "ABIDE_NODE_CERTIFICATE_NAME", value_name = "NAME")]
     certificate_name: Option<String>,
-    /// Where HTTP listens [default: 127.0.0.1:8233]
+    /// HTTP listen address [default: 127.0.0.1:8233]
     #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
-    /// The namespaces that exist, with commas between them [default: default]
+    /// Namespaces, separated by commas [default: default]
     #[arg(
         long,
         hide_env_values = true,
@@ -61,7 +61,7 @@ pub(super) struct Layers {
         value_delimiter = ','
     )]
     namespaces: Vec<String>,
-    /// The server's certificate, in PEM; gRPC then speaks TLS only
+    /// Server certificate (PEM); gRPC then accepts TLS only
     #[arg(
         long,
         hide_env_values = true,
@@ -70,7 +70,7 @@ pub(super) struct Layers {
         requires = "tls_key"
     )]
     tls_certificate: Option<PathBuf>,
-    /// The private key of the certificate, in PEM
+    /// Private key of the server certificate (PEM)
     #[arg(
         long,
         hide_env_values = true,
@@ -79,7 +79,7 @@ pub(super) struct Layers {
         requires = "tls_certificate"
     )]
     tls_key: Option<PathBuf>,
-    /// The root of the certificates that clients must have, in PEM
+    /// CA certificate (PEM) that must have signed the certificates of clients
     #[arg(
         long,
         hide_env_values = true,
@@ -131,7 +131,7 @@ impl Layers {
             config.node.get_or_insert_default().secret = Some(Secret(secret));
         }
         if !self.namespaces.is_empty() {
-            config.namespaces = BTreeSet::from_iter(self.namespaces);
+            config.set_namespaces(self.namespaces).map_err(Failed::usage)?;
         }
         if let (Some(certificate), Some(key)) = (self.tls_certificate, self.tls_key) {
             config.tls = Some(Tls { certificate, key, client_ca: self.tls_client_ca });
@@ -152,7 +152,7 @@ fn from_file(path: &PathBuf) -> Result<Config, Failed> {
     let refuse = |error: &dyn std::fmt::Display| {
         let text = error.to_string();
         Failed::usage(format_args!("{}: {}", path.display(), text.trim_end()))
-            .hint("`abide serve --print-config` shows all that can be said")
+            .hint("`abide serve --print-config` shows all settings")
     };
     let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
     Config::from_toml(&text).map_err(|error| refuse(&error))

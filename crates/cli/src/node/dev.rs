@@ -3,29 +3,26 @@
 use std::{env, path::PathBuf};
 
 use abide::Client;
+use abide_command::{Common, DEFAULT_ADDRESS, Failed};
 use abide_server::Config;
 use clap::Args;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{address, start, stop::Stop};
-use crate::{
-    connection::{Common, DEFAULT_ADDRESS},
-    demo,
-    failed::Failed,
-};
+use crate::demo;
 
-/// Start a durable engine on this machine, with nothing to set up
+/// Start an engine for development, without any setup
 ///
-/// It is the same engine that `abide serve` runs, on one SQLite file in the data folder. Stop it, kill
-/// it, start it again: every run goes on from where it was. A small worker with the workflows `hello`,
-/// `approval` and `reminder` comes along, so that there is something to start.
+/// This is the engine that `abide serve` runs, with one SQLite file in the data directory. You can stop or
+/// kill it at any time: after a restart every run continues where it was. A demo worker with the workflows
+/// `hello`, `approval` and `reminder` is included.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide dev
   abide dev --data /tmp/try-abide --address 127.0.0.1:0 --http 127.0.0.1:0 --no-demo")]
 pub(crate) struct Dev {
-    /// The folder of the store; it is made if it is not there
+    /// Data directory; created if missing
     #[arg(
         long,
         hide_env_values = true,
@@ -34,7 +31,7 @@ pub(crate) struct Dev {
         default_value = "./.abide"
     )]
     data: PathBuf,
-    /// Where HTTP listens
+    /// HTTP listen address
     #[arg(
         long,
         hide_env_values = true,
@@ -43,7 +40,7 @@ pub(crate) struct Dev {
         default_value = "127.0.0.1:8233"
     )]
     http: String,
-    /// Bring no workflows along
+    /// Do not run the demo worker
     #[arg(long)]
     no_demo: bool,
 }
@@ -72,7 +69,7 @@ impl Dev {
         let http = format!("http://{}", server.http_address());
         let data = self.data.canonicalize().unwrap_or(self.data);
         let output = common.output();
-        output.say(
+        output.say_lines(
             &json!({
                 "ready": true, "address": url, "http": http, "data": data,
                 "demo": demo.is_some(),
@@ -84,7 +81,7 @@ impl Dev {
             error = server.failed() => return Err(Failed::refused(error)),
         }
         if !output.json() {
-            output.line("stopping; tell again to stop at once")?;
+            output.line("stopping gracefully; press Ctrl-C again to stop immediately")?;
         }
         let end = async {
             if let Some(demo) = demo {
@@ -111,7 +108,7 @@ impl Demo {
         });
         let worker = tokio::spawn(async move {
             if let Err(error) = worker.await {
-                tracing::error!(%error, "the demo worker has ended");
+                tracing::error!(%error, "demo worker failed");
             }
         });
         Self { stop, worker }
@@ -126,7 +123,7 @@ impl Demo {
 
 fn welcome(url: &str, http: &str, data: &std::path::Path, common: &Common, demo: bool) -> String {
     let mut text = format!(
-        "Abide is running. Stop it with Ctrl-C; what it knows stays in the data folder.\n\n  \
+        "Abide is running. Stop it with Ctrl-C; its data stays in the data directory.\n\n  \
          gRPC  {url}\n  HTTP  {http}\n  data  {}\n",
         data.display()
     );

@@ -9,11 +9,11 @@ mod stop;
 
 use std::{io::ErrorKind, sync::Arc};
 
+use abide_command::Failed;
 use abide_server::{Config, Server, ServerError};
 use abide_store_sqlite::OpenError;
 
 use self::stop::Stop;
-use crate::failed::Failed;
 
 /// Starts an engine and its listeners, and waits until everything is in memory. That may take for
 /// ever, for example if another node has the same name. `None` if it is told to stop meanwhile.
@@ -23,15 +23,17 @@ async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed
         ServerError::Listen { address, error } if error.kind() == ErrorKind::AddrInUse => {
             let (what, flag) =
                 if address == grpc { ("gRPC", "--address") } else { ("HTTP", "--http") };
-            Failed::refused(format_args!("{address} is taken: {what} cannot listen there")).hint(
-                format!("stop what listens there, or choose another place: {flag} 127.0.0.1:0"),
-            )
+            Failed::refused(format_args!(
+                "{what} cannot listen on {address}: the address is in use"
+            ))
+            .hint(format!("stop the other process, or choose another address: {flag} 127.0.0.1:0"))
         }
         ServerError::Store(OpenError::InUse { .. }) => Failed::refused(format_args!(
-            "the data folder {} is in use by another process",
+            "the data directory {} is in use by another process",
             data.display()
         ))
-        .hint("stop the other engine, or choose another folder with --data DIR"),
+        .hint("stop the other engine, or choose another directory with --data DIR"),
+        wrong if wrong.is_configuration() => Failed::usage(wrong),
         other => Failed::refused(other),
     })?;
     let engine = Arc::clone(server.engine());

@@ -2,9 +2,8 @@
 
 use std::{future::Future, process};
 
+use abide_command::Failed;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::failed::Failed;
 
 /// The exit code after a second signal, as shells report a process ended by Ctrl-C.
 const TOLD_TWICE: i32 = 130;
@@ -20,7 +19,7 @@ impl Stop {
     pub(super) fn listen() -> Result<Self, Failed> {
         let on = |kind| {
             signal(kind).map_err(|error| {
-                Failed::refused(format_args!("signals cannot be listened to: {error}"))
+                Failed::refused(format_args!("cannot install signal handlers: {error}"))
             })
         };
         Ok(Self {

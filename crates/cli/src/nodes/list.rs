@@ -1,19 +1,16 @@
 //! `abide nodes list`.
 
+use abide_command::{Common, Failed, Table};
 use abide_core::node::NodeListing;
 use clap::Args;
 use serde::Serialize;
 
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, snake_case},
-};
+use crate::output::snake_case;
 
-/// List the servers of the cluster, with what each of them serves
+/// List the nodes of the cluster and the shards they own
 ///
-/// A node is alive, leaving (it hands over its runs), gone (it left, or others have its runs), silent
-/// (it has missed renewals of its lease) or unreadable (it is of a newer version).
+/// States: alive; leaving (handing over its shards); gone (shut down, or its shards have other owners);
+/// silent (missed lease renewals); unreadable (written by a newer version).
 #[derive(Args)]
 #[command(after_help = "Example:
   abide nodes list
@@ -41,7 +38,7 @@ impl List {
         for Shown { name, address, state, shards } in shown {
             table.row([name.into(), address.into(), state, shards.to_string()]);
         }
-        output.line(table)
+        output.lines(table)
     }
 }
 

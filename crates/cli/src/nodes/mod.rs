@@ -3,11 +3,9 @@
 mod list;
 mod secret;
 
+use abide_command::{Common, Failed};
 use clap::Subcommand;
 
-use crate::{connection::Common, failed::Failed};
-
-/// What can be asked about nodes.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),

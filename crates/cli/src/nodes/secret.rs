@@ -1,15 +1,14 @@
 //! `abide nodes secret`.
 
+use abide_command::{Common, Failed};
 use abide_server::Secret;
 use clap::Args;
 use serde_json::json;
 
-use crate::{connection::Common, failed::Failed};
-
-/// Make a secret for the servers of a cluster
+/// Generate a secret for the nodes of a cluster
 ///
-/// Servers on one database prove to each other that they know it, so that nobody else can speak as one of
-/// them. Keep it in a file that only they can read, and give all of them the same.
+/// Nodes that share a database authenticate each other with this secret. Give all nodes the same secret,
+/// in a file that only they can read.
 #[derive(Args)]
 #[command(after_help = "Example:
   (umask 077; abide nodes secret > node.secret)

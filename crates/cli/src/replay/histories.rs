@@ -6,13 +6,14 @@ use std::{
 };
 
 use abide::Client;
+use abide_command::Failed;
 use abide_core::{
     codec,
     event::{Event, Fact},
     list::RunFilter,
 };
 
-use crate::{failed::Failed, workflow::pages};
+use crate::workflow::pages;
 
 pub(super) struct History {
     pub(super) file: PathBuf,
@@ -67,8 +68,8 @@ pub(super) async fn fetch(
         histories.push(History::new(file, row.workflow.to_string(), &events)?);
     }
     if histories.is_empty() {
-        return Err(Failed::refused("no run passes the filter, so there is nothing to replay")
-            .hint("see `abide workflow list` with the same options"));
+        return Err(Failed::refused("no run matches the filter: nothing to replay")
+            .hint("check the filter with `abide workflow list` and the same options"));
     }
     let fetched = Some(Fetched { runs: histories.len(), of });
     Ok(Gathered { histories, fetched })
@@ -77,8 +78,10 @@ pub(super) async fn fetch(
 impl History {
     fn new(file: PathBuf, name: String, events: &[Event]) -> Result<Self, Failed> {
         let Some(Fact::RunStarted(started)) = events.first().map(|event| &event.body.fact) else {
-            return Err(Failed::usage(format_args!("{name} does not begin with RunStarted"))
-                .hint("record it with `abide workflow history ID --record FILE`"));
+            return Err(Failed::usage(format_args!(
+                "{name} is not a full history: it does not begin with RunStarted"
+            ))
+            .hint("record it with `abide workflow history ID --record FILE`"));
         };
         Ok(Self {
             file,
@@ -103,7 +106,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failed> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "history"));
     files.sort();
     if files.is_empty() {
-        let what = format_args!("{} has no file that ends in .history", path.display());
+        let what = format_args!("{} contains no .history files", path.display());
         return Err(Failed::usage(what));
     }
     Ok(files)
@@ -112,11 +115,11 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failed> {
 fn read(file: &Path) -> Result<Vec<Event>, Failed> {
     let bytes = fs::read(file).map_err(|error| unreadable(file, error))?;
     codec::decode_events(bytes.into()).map_err(|error| {
-        Failed::usage(format_args!("{} is no history: {error}", file.display()))
+        Failed::usage(format_args!("{} is not a history: {error}", file.display()))
             .hint("record it again with `abide workflow history ID --record FILE`")
     })
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Failed {
-    Failed::usage(format_args!("{} cannot be read: {error}", path.display()))
+    Failed::usage(format_args!("cannot read {}: {error}", path.display()))
 }

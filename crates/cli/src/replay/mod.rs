@@ -9,22 +9,18 @@ mod program;
 use std::{ffi::OsString, path::PathBuf};
 
 use abide::worker::ReplayOutcome;
-use abide_core::list::RunFilter;
+use abide_command::{Common, Failed, Output, Table, time::parse_length};
+use abide_core::{list::RunFilter, visible::visible};
 use clap::Args;
 use serde_json::json;
 
 use self::histories::{Fetched, Gathered};
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Output, Table, parse_length},
-    workflow::Filter,
-};
+use crate::workflow::Filter;
 
-/// Replay histories with a new build of a worker's program, before it is deployed
+/// Check a new worker build against recorded histories
 #[derive(Args)]
 #[command(
-    after_help = "The program is started once, with the variable ABIDE_REPLAY. Its workers then
+    after_help = "Starts the worker program once, with the environment variable ABIDE_REPLAY set. Its workers then
 replay the histories instead of connecting to an engine.
 
 Example:
@@ -33,19 +29,19 @@ Example:
   abide replay --type order --status open --limit 500 -- ./target/release/worker"
 )]
 pub(crate) struct Replay {
-    /// Files of `abide workflow history --record`, or folders of files that end in .history; without
-    /// any, histories are fetched from the engine
+    /// Files from `abide workflow history --record`, or directories of .history files [default: fetch
+    /// histories from the engine]
     #[arg(value_name = "FILE")]
     histories: Vec<PathBuf>,
     #[command(flatten)]
     filter: Filter,
-    /// How many histories are fetched at most, newest runs first
+    /// Maximum number of histories to fetch, newest runs first
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
     limit: usize,
-    /// How long the program may take
+    /// Time limit for the program
     #[arg(long, value_name = "LENGTH", default_value = "1m", value_parser = parse_length)]
     timeout: std::time::Duration,
-    /// The worker's program with its arguments
+    /// Worker program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
@@ -73,8 +69,8 @@ impl Replay {
         let Gathered { histories, fetched } = if self.histories.is_empty() {
             histories::fetch(&common.client().await?, filter, self.limit, folder.path()).await?
         } else if filter != RunFilter::default() {
-            return Err(Failed::usage("files and runs to fetch cannot be named together")
-                .hint("leave out the files, or --type, --status and the like"));
+            return Err(Failed::usage("history files and run filters cannot be combined")
+                .hint("omit either the files or the filters, such as --type and --status"));
         } else {
             histories::of_files(&self.histories)?
         };
@@ -107,10 +103,10 @@ fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
         let (name, workflow_type) = (history.name.clone(), history.workflow_type.clone());
         table.row([name, workflow_type, history.events.to_string(), outcome.replace('_', " ")]);
     }
-    output.line(table)?;
+    output.lines(table)?;
     for Replayed { history, end } in replayed {
         if let (_, Some(message)) = told(end) {
-            output.line(format_args!("\n{}: {message}", history.name))?;
+            output.lines(format_args!("\n{}: {message}", visible(&history.name)))?;
         }
     }
     Ok(())
@@ -138,10 +134,10 @@ fn judge(replayed: &[Replayed]) -> Result<(), Failed> {
     let failed =
         Failed::refused(format_args!("{others} of {} histories do not fit", replayed.len()));
     Err(failed.hint(if count(|end| matches!(end, End::NotReplayed(_))) > 0 {
-        "a program that is stopped by a history, or by --timeout, replays none of those after it"
+        "after the program stops, because of a history or of --timeout, no further history is replayed"
     } else if count(|end| matches!(end, End::UnknownType)) > 0 {
         "a type is unknown if no worker of the program registers it"
     } else {
-        "keep the old way behind `ctx.patched(\"...\")`, or let these runs end with the old build"
+        "keep the old code behind `ctx.patched(\"...\")`, or let these runs finish with the old build"
     }))
 }

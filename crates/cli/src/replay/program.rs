@@ -12,10 +12,10 @@ use std::{
 };
 
 use abide::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
+use abide_command::Failed;
 use tokio::process::{Child, Command};
 
 use super::{End, Replayed, histories::History};
-use crate::failed::Failed;
 
 /// How often the report is read.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ impl fmt::Display for Stopped {
         match self {
             Self::AllTold => f.write_str("there was nothing to replay"),
             Self::Exited(status) => write!(f, "it ended with {status}"),
-            Self::TimedOut(timeout) => write!(f, "it did not within {timeout:?}"),
+            Self::TimedOut(timeout) => write!(f, "it exceeded the time limit of {timeout:?}"),
         }
     }
 }
@@ -61,7 +61,7 @@ pub(super) async fn replay(
     let replayed = |history: History| {
         let end = end_of(&history, &reports).unwrap_or_else(|| {
             let program = Path::new(&words[0]).display();
-            End::NotReplayed(format!("{program} did not come to it: {stopped}"))
+            End::NotReplayed(format!("{program} did not reach it: {stopped}"))
         });
         Replayed { history, end }
     };
@@ -93,7 +93,7 @@ fn start(words: &[OsString], meeting: &ReplayFolder, said: &Path) -> Result<Chil
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     command.spawn().map_err(|error| {
         let program = Path::new(&words[0]).display();
-        Failed::usage(format_args!("{program} cannot be started: {error}"))
+        Failed::usage(format_args!("cannot start {program}: {error}"))
     })
 }
 
@@ -143,15 +143,20 @@ fn told_nothing(
     }
     if !reports.is_empty() {
         let what = format_args!("no worker of {program} registers a workflow");
-        return Some(Failed::refused(what).hint("register what the histories are of"));
+        return Some(
+            Failed::refused(what).hint("register the workflows of these histories with a worker"),
+        );
     }
     let words = fs::read_to_string(said).unwrap_or_default();
     let lines: Vec<_> = words.lines().collect();
     let last = lines[lines.len().saturating_sub(LINES_MAX)..].join("\n  ");
-    let said =
-        if last.is_empty() { "it said nothing".into() } else { format!("it said:\n  {last}") };
-    let what = format_args!("{program} ran no worker that could replay: {stopped}; {said}");
+    let said = if last.is_empty() {
+        "it printed nothing".into()
+    } else {
+        format!("it printed:\n  {last}")
+    };
+    let what = format_args!("no worker of {program} replayed a history: {stopped}; {said}");
     Some(Failed::refused(what).hint(
-        "it must come to `Worker::run` of a version of abide that knows `abide replay`; see --timeout",
+        "the program must call `Worker::run` of an abide version that supports `abide replay`; see --timeout",
     ))
 }

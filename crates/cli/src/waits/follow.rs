@@ -1,18 +1,17 @@
 //! `abide waits follow`.
 
+use abide_command::{
+    Common, Failed,
+    time::{absolute, system_now},
+};
 use abide_core::run::ShownWait;
 use clap::Args;
 use serde_json::json;
 
 use super::{object, until, waits_for};
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{absolute, system_now},
-    workflow::Target,
-};
+use crate::workflow::Target;
 
-/// Show what a run waits for, now and whenever it changes, until the run is closed
+/// Print a run's waits whenever they change, until the run is closed
 #[derive(Args)]
 #[command(after_help = "Example:
   abide waits follow order-7

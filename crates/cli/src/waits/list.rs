@@ -1,16 +1,15 @@
 //! `abide waits list`.
 
+use abide_command::{
+    Common, Failed, Table,
+    time::{relative, system_now},
+};
 use abide_core::list::{WaitFilter, WaitKind, WaitRow};
 use clap::{Args, ValueEnum};
 
-use super::{Filter, Paged, pages, row_object, until, waits_for};
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, relative, system_now},
-};
+use super::{APPROVAL_PREFIX, Filter, Paged, pages, row_object, until, waits_for};
 
-/// List what runs wait for, those first whose time is up first
+/// List what runs wait for, the earliest deadline first
 #[derive(Args)]
 #[command(after_help = "Example:
   abide waits list
@@ -20,7 +19,7 @@ pub(crate) struct List {
     /// Only waits of this kind
     #[arg(short, long, value_enum, value_name = "KIND")]
     kind: Option<Kind>,
-    /// Only this signal, condition, approval or timer
+    /// Only waits for this signal, condition, approval or timer
     #[arg(long, value_name = "NAME", requires = "kind")]
     name: Option<String>,
     #[command(flatten)]
@@ -29,18 +28,18 @@ pub(crate) struct List {
     paged: Paged,
 }
 
-/// What is waited for.
+/// The kind of a wait.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Kind {
-    /// Time to pass
+    /// A timer
     Timer,
     /// A signal
     Signal,
     /// A condition on the run's own state
     Condition,
-    /// The next attempt of an activity
+    /// The retry of an activity
     ActivityRetry,
-    /// The next attempt of a child
+    /// The retry of a child workflow
     ChildRetry,
     /// A person's decision
     Approval,
@@ -53,16 +52,27 @@ impl List {
             name: self.name,
             ..self.filter.of_engine()?
         };
-        let rows = pages(&common.client().await?, filter, self.paged.limit, |_| true).await?;
+        let client = common.client().await?;
+        let mut rows = pages(&client, filter.clone(), self.paged.limit, |_| true).await?;
+        if let (true, Some(filter)) = (rows.is_empty(), by_request(filter)) {
+            rows = pages(&client, filter, self.paged.limit, |_| true).await?;
+        }
         let output = common.output();
         if output.json() {
             return rows.iter().try_for_each(|row| output.object(&row_object(row)));
         }
         if rows.is_empty() {
-            return output.line("nothing waits");
+            return output.line("no waits");
         }
-        output.line(table(&rows))
+        output.lines(table(&rows))
     }
+}
+
+/// The filter for an approval that is named by its request, as lists show it.
+fn by_request(filter: WaitFilter) -> Option<WaitFilter> {
+    let request = filter.name.as_ref().filter(|_| filter.kind == Some(WaitKind::Approval))?;
+    let name = Some(format!("{APPROVAL_PREFIX}{request}"));
+    Some(WaitFilter { name, ..filter })
 }
 
 fn table(rows: &[WaitRow]) -> Table {

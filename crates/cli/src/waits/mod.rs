@@ -8,6 +8,7 @@ mod tally;
 mod words;
 
 use abide::Client;
+use abide_command::{Common, Failed};
 use abide_core::{
     list::{WaitFilter, WaitRow},
     run::ShownWait,
@@ -18,9 +19,7 @@ pub(crate) use self::{
     filter::{Filter, Paged},
     words::{details, ended_by, object, row_object, times, until, waits_for},
 };
-use crate::{connection::Common, failed::Failed};
 
-/// What can be asked about waits.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),
@@ -39,6 +38,8 @@ impl Command {
         }
     }
 }
+
+use self::words::APPROVAL_PREFIX;
 
 const PAGE: usize = 200;
 
@@ -60,7 +61,8 @@ pub(crate) async fn pages(
     Ok(rows)
 }
 
-/// Finds a wait by its id, by the id of its timer, or by its name.
+/// Finds a wait by its id, by the id of its timer, by its name, or by the id of the request that a
+/// person decides.
 pub(crate) fn find<'a>(
     waits: &'a [ShownWait],
     named: &str,
@@ -70,12 +72,17 @@ pub(crate) fn find<'a>(
     if by_id.is_some() {
         return Ok(by_id);
     }
-    let mut by_name = waits.iter().filter(|wait| wait.name == named);
+    let request = |wait: &ShownWait| {
+        let details = wait.details.as_ref();
+        details.and_then(|it| it.approval.as_ref()).is_some_and(|it| it.request == named)
+    };
+    let mut by_name = waits.iter().filter(|wait| wait.name == named || request(wait));
     match (by_name.next(), by_name.next()) {
         (found, None) => Ok(found),
         (Some(one), Some(another)) => {
-            let what = format!("{named:?} may be {} or {}, at least", one.key, another.key);
-            Err(Failed::usage(what).hint("name one by its id"))
+            let what =
+                format!("{named:?} is ambiguous: it matches {} and {}", one.key, another.key);
+            Err(Failed::usage(what).hint("use the id of the wait"))
         }
         (None, Some(_)) => Ok(None),
     }

@@ -1,17 +1,19 @@
 //! `abide waits show`.
 
-use abide_core::run::ShownWait;
+use abide_command::{
+    Common, Failed, Table, quoted,
+    time::{absolute, relative, system_now},
+};
+use abide_core::{run::ShownWait, visible::visible};
 use clap::Args;
 
 use super::{ended_by, find, object, times, until, waits_for};
 use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, absolute, condition, mover, origin, payload, relative, system_now},
+    output::{condition, mover, origin, payload},
     workflow::Target,
 };
 
-/// Show everything about what a run waits for
+/// Show the waits of a run in detail
 #[derive(Args)]
 #[command(after_help = "Example:
   abide waits show order-7
@@ -19,7 +21,7 @@ use crate::{
 pub(crate) struct Show {
     #[command(flatten)]
     target: Target,
-    /// One wait: its id, the id of its timer, or its name; by default all
+    /// Wait id, timer id or wait name [default: all waits]
     #[arg(value_name = "WAIT")]
     wait: Option<String>,
 }
@@ -32,8 +34,8 @@ impl Show {
         let mut open = open.map_err(|error| self.target.failed(error))?;
         if let Some(named) = &self.wait {
             let found = find(&open, named)?.ok_or_else(|| {
-                Failed::refused(format_args!("{id} has no open wait {named:?}"))
-                    .hint(format!("`abide waits show {id}` shows all that it has"))
+                Failed::refused(format_args!("{} has no open wait {named:?}", visible(id)))
+                    .hint(format!("`abide waits show {}` shows its open waits", quoted(id)))
             })?;
             open = vec![found.clone()];
         }
@@ -44,7 +46,7 @@ impl Show {
             return output.line(format_args!("{id} waits for nothing"));
         }
         let facts: Vec<_> = open.iter().map(|wait| facts(wait).to_string()).collect();
-        output.line(facts.join("\n\n"))
+        output.lines(facts.join("\n\n"))
     }
 }
 

@@ -3,6 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use abide::Timestamp;
+use abide_command::{
+    Common, Failed, Table,
+    time::{absolute, parse_length, parse_moment, system_now},
+};
 use abide_core::{
     list::WaitKind,
     tally::{Tally as Counting, TallyGroup, WaitTally},
@@ -11,32 +15,28 @@ use clap::Args;
 use serde_json::json;
 
 use super::list::Kind;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, absolute, parse_length, parse_moment, snake_case, system_now},
-};
+use crate::output::snake_case;
 
-/// Count the waits that end in each of several intervals, by kind
+/// Count waits by kind and by the interval in which they end
 #[derive(Args)]
 #[command(after_help = "Example:
   abide waits tally
   abide waits tally --interval 15m --intervals 8 --kind timer --kind activity-retry
   abide waits tally --from 2027-01-01T00:00:00Z --interval 1d --intervals 31")]
 pub(crate) struct Tally {
-    /// Only waits of this kind; repeat it for several
+    /// Only waits of this kind; repeat for several
     #[arg(short, long, value_enum, value_name = "KIND")]
     kind: Vec<Kind>,
     /// Only waits of workflows of this type
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     workflow_type: Option<String>,
-    /// Where the first interval begins; by default now
+    /// Start of the first interval [default: now]
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
     from: Option<Timestamp>,
-    /// How long an interval is
+    /// Length of an interval
     #[arg(long, value_name = "TIME", value_parser = parse_length, default_value = "1h")]
     interval: Duration,
-    /// How many intervals
+    /// Number of intervals
     #[arg(long, value_name = "COUNT", default_value_t = 24)]
     intervals: u32,
 }
@@ -73,7 +73,7 @@ impl Tally {
             return Ok(());
         }
         if counts.is_empty() {
-            return output.line("no wait ends then");
+            return output.line("no waits end in these intervals");
         }
         let mut table = Table::new(["from", "kind", "waits"]);
         for (interval, kinds) in counts {
@@ -82,9 +82,9 @@ impl Tally {
                 table.row([absolute(begin(interval)), kind, count.to_string()]);
             }
         }
-        output.line(table)?;
+        output.lines(table)?;
         if tallied.more {
-            output.line("there are more: ask for fewer intervals, kinds or types")?;
+            output.line("there are more waits: narrow the intervals, kinds or types")?;
         }
         Ok(())
     }

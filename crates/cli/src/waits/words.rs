@@ -1,6 +1,7 @@
 //! Waits in words for people, and as objects for programs.
 
 use abide::Timestamp;
+use abide_command::time::{absolute, relative};
 use abide_core::{
     codec,
     event::WaitDetails,
@@ -9,7 +10,10 @@ use abide_core::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::output::{absolute, condition, mover, origin, payload, relative, snake_case};
+use crate::output::{condition, mover, origin, payload, snake_case};
+
+/// What the SDK puts before the id of a request to name its wait.
+pub(super) const APPROVAL_PREFIX: &str = "approval:";
 
 /// The end of a wait, relative to now and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
@@ -36,8 +40,9 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
         WaitKind::Approval if name.is_empty() => "approval".into(),
-        // The SDK's keys begin with what they are.
-        WaitKind::Approval => format!("approval {}", name.trim_start_matches("approval:")),
+        WaitKind::Approval => {
+            format!("approval {}", name.strip_prefix(APPROVAL_PREFIX).unwrap_or(name))
+        }
     }
 }
 

@@ -1,21 +1,21 @@
 //! `abide workflow cancel`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 
 use super::{Target, done};
-use crate::{connection::Common, failed::Failed};
 
-/// Ask a workflow to cancel itself; its code may clean up first
+/// Request cancellation of a workflow; its code may clean up first
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow cancel order-7 --reason 'ordered twice'")]
 pub(crate) struct Cancel {
     #[command(flatten)]
     target: Target,
-    /// Why, as the history shows it
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Makes repeats of this request the same request
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use abide::Client;
+use abide_command::{Common, Failed, Output, Table};
 use abide_core::{
     list::RunFilter,
     tally::{Tally, TallyGroup},
@@ -11,11 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::filter::Filter;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Output, Table, snake_case},
-};
+use crate::output::snake_case;
 
 /// Count runs
 #[derive(Args)]
@@ -23,19 +20,19 @@ use crate::{
   abide workflow count --status running --status paused
   abide workflow count --by status")]
 pub(crate) struct Count {
-    /// Count each status or each type by itself
+    /// Count by status or by type
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
     #[command(flatten)]
     filter: Filter,
 }
 
-/// What is counted by itself.
+/// What runs are grouped by.
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
-    /// How runs stand
+    /// Status of the run
     Status,
-    /// Their workflow's type
+    /// Workflow type
     Type,
 }
 
@@ -80,9 +77,9 @@ impl By {
         for (name, count) in counts {
             table.row([name, count.to_string()]);
         }
-        output.line(table)?;
+        output.lines(table)?;
         if tallied.more {
-            output.line("there are more: these are as many as were looked at")?;
+            output.line("there are more runs: the count stopped at its limit")?;
         }
         Ok(())
     }

@@ -1,5 +1,9 @@
 //! `abide workflow describe`.
 
+use abide_command::{
+    Common, Failed, Table,
+    time::{absolute, relative, system_now},
+};
 use abide_core::{
     effect::RunOutcome,
     run::{Description, ShownActivity, ShownPhase, ShownWait, TaskTrouble},
@@ -9,16 +13,14 @@ use serde_json::{Value, json};
 
 use super::Target;
 use crate::{
-    connection::Common,
-    failed::Failed,
     output::{
-        Table, absolute, blocked, blocked_lines, failure, failure_lines, mover, origin, payload,
-        payloads, relative, snake_case, system_now,
+        blocked, blocked_lines, failure, failure_lines, mover, origin, payload, payloads,
+        snake_case,
     },
     waits::{ended_by, object as wait_object, times, until, waits_for},
 };
 
-/// Show a run and all that it waits for
+/// Show a run: its status, waits, activities and children
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow describe order-7")]
@@ -36,20 +38,21 @@ impl Describe {
         if output.json() {
             return output.object(&object(&run));
         }
-        output.line(facts(&run))?;
+        output.lines(facts(&run))?;
         if !run.waits.is_empty() {
-            output.line(format_args!("\n{}", waits(&run.waits)))?;
+            output.lines(format_args!("\n{}", waits(&run.waits)))?;
             run.waits.iter().filter_map(about).try_for_each(|about| output.line(about))?;
         }
         if !run.activities.is_empty() {
-            output.line(format_args!("\n{}", activities(&run.activities)))?;
+            output.lines(format_args!("\n{}", activities(&run.activities)))?;
         }
         for child in &run.children {
             let (id, kind) = (&child.workflow.workflow, &child.workflow_type);
-            output.line(format_args!("\nchild {id} ({kind}), run {}", child.run))?;
+            output.line("")?;
+            output.line(format_args!("child {id} ({kind}), run {}", child.run))?;
         }
         match &run.trouble {
-            Some(trouble) => output.line(format_args!("\n{}", trouble_lines(trouble))),
+            Some(trouble) => output.lines(format_args!("\n{}", trouble_lines(trouble))),
             None => Ok(()),
         }
     }
@@ -74,7 +77,10 @@ fn facts(run: &Description) -> Table {
     facts.extend(run.begins_at.map(|begins| ("begins", at(begins))));
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
     facts.extend(run.deadline.map(|deadline| ("deadline", at(deadline))));
-    facts.extend(run.outcome.as_ref().map(|outcome| ("outcome", outcome_text(outcome))));
+    if let Some(outcome) = &run.outcome {
+        let names = std::iter::once("outcome").chain(std::iter::repeat(""));
+        facts.extend(names.zip(outcome_text(outcome).split('\n').map(str::to_owned)));
+    }
     facts.extend(run.next_run.map(|next| ("next run", next.to_string())));
     if let Some(parent) = &run.parent {
         facts.push(("parent", parent.workflow.workflow.to_string()));
@@ -133,12 +139,12 @@ fn about(wait: &ShownWait) -> Option<String> {
 
 fn activities(activities: &[ShownActivity]) -> Table {
     let now = system_now();
-    let mut table = Table::new(["activity", "attempt", "stands", "last failure"]);
+    let mut table = Table::new(["activity", "attempt", "state", "last failure"]);
     for activity in activities {
         let stands = match &activity.phase {
             ShownPhase::Ready { since } => format!("ready since {}", relative(*since, now)),
             ShownPhase::Started { at, detached: true, .. } => {
-                format!("started {}, left to somebody outside", relative(*at, now))
+                format!("started {}, detached", relative(*at, now))
             }
             ShownPhase::Started { at, identity, .. } => {
                 format!("started {} by {identity}", relative(*at, now))
@@ -155,7 +161,7 @@ fn activities(activities: &[ShownActivity]) -> Table {
     table
 }
 
-fn trouble_lines(trouble: &TaskTrouble) -> String {
+pub(super) fn trouble_lines(trouble: &TaskTrouble) -> String {
     let mut text =
         format!("its code failed ({}): {}", word(&trouble.cause), failure_lines(&trouble.failure));
     if let Some(blocked) = &trouble.blocked {
@@ -164,7 +170,7 @@ fn trouble_lines(trouble: &TaskTrouble) -> String {
     text
 }
 
-fn trouble_object(trouble: &TaskTrouble) -> Value {
+pub(super) fn trouble_object(trouble: &TaskTrouble) -> Value {
     json!({
         "cause": word(&trouble.cause), "failure": failure(&trouble.failure),
         "attempt": trouble.attempt, "failed_at": trouble.failed_at.to_string(),
@@ -241,6 +247,7 @@ fn word(value: &impl std::fmt::Debug) -> String {
 #[cfg(test)]
 mod tests {
     use abide_core::{
+        digest::Digest,
         event::{Guards, Mover, WaitDetails},
         list::WaitKind,
         run::WaitKey,
@@ -280,6 +287,7 @@ mod tests {
             identity: "anna".into(),
             key: None,
             received_at: Timestamp::EPOCH,
+            asked: Digest::UNKNOWN,
         });
         let shown = about(&ShownWait { guards, moves: 2, moved_by, ..wait(None) }).unwrap();
         let expected = "signal go ends 1970-01-01 00:00:00Z at the latest, may be moved once, \

@@ -1,27 +1,26 @@
 //! Which runs are listed or counted.
 
 use abide::Timestamp;
+use abide_command::time::{ago, parse_length, parse_moment};
 use abide_core::list::{RunFilter, RunStatus};
 use clap::{Args, ValueEnum};
 
-use crate::output::{ago, parse_length, parse_moment};
-
-/// Which runs are meant. All of what is said must hold.
+/// Selects runs that match all given options.
 #[derive(Args)]
 pub(crate) struct Filter {
     /// Only runs of this type
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     workflow_type: Option<String>,
-    /// Only runs that stand so; repeat it for several
+    /// Only runs with this status; repeat for several
     #[arg(short, long, value_enum, value_name = "STATUS")]
     status: Vec<Status>,
-    /// Only runs of this workflow id
+    /// Only runs with this workflow id
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Only runs started at this moment or later; or so long ago at most, as in "2h"
+    /// Only runs started at or after this time, or at most this long ago, such as 2h
     #[arg(long, value_name = "TIME", value_parser = past)]
     started_after: Option<Timestamp>,
-    /// Only runs started before this moment; or longer ago than this
+    /// Only runs started before this time, or longer ago than this
     #[arg(long, value_name = "TIME", value_parser = past)]
     started_before: Option<Timestamp>,
 }
@@ -43,28 +42,28 @@ impl From<Filter> for RunFilter {
 pub(super) const OPEN: [RunStatus; 3] =
     [RunStatus::Running, RunStatus::Paused, RunStatus::ReplayBlocked];
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, ValueEnum)]
 enum Status {
     /// Running, paused or replay-blocked
     Open,
     /// Open
     Running,
-    /// Open, and nothing new is handed out
+    /// Open; tasks are held back
     Paused,
-    /// Open, but its code does not fit its history
+    /// Open; its code does not fit its history
     ReplayBlocked,
     /// Closed with a result
     Completed,
     /// Closed with a failure
     Failed,
-    /// Closed because its time was up
+    /// Closed by a timeout
     TimedOut,
-    /// Closed by its own answer to a cancel request
+    /// Closed after a cancel request
     Cancelled,
-    /// Closed from outside
+    /// Closed by `terminate`
     Terminated,
-    /// Closed, and the next run goes on
+    /// Closed; a new run continues
     ContinuedAsNew,
 }
 
@@ -95,8 +94,9 @@ fn past(text: &str) -> Result<Timestamp, String> {
 
 #[cfg(test)]
 mod tests {
+    use abide_command::time::system_now;
+
     use super::*;
-    use crate::output::system_now;
 
     #[test]
     fn a_time_is_a_moment_or_how_long_ago() {

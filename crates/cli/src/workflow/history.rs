@@ -5,18 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use abide_command::{Common, Failed, Output, time::absolute};
 use abide_core::{codec, event::Event};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Target;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Output, absolute, fields},
-};
+use crate::output::fields;
 
-/// Show what happened in a run, event by event
+/// Show the events of a run
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow history order-7
@@ -25,10 +22,10 @@ use crate::{
 pub(crate) struct History {
     #[command(flatten)]
     target: Target,
-    /// Go on with new events until the run is closed
+    /// Keep printing new events until the run is closed
     #[arg(short, long)]
     follow: bool,
-    /// Write it to a file instead, in the form that `abide::testing::replay_history` reads
+    /// Write the history to a file, for `abide replay` and `abide::testing::replay_history`
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     record: Option<PathBuf>,
 }
@@ -103,7 +100,7 @@ fn brief(facts: &Map<String, Value>) -> String {
                 let message = inner.get("message").unwrap_or(&Value::Null);
                 let _ = write!(text, "{name}={message} ");
             }
-            Value::String(plain) if !plain.contains([' ', '"']) => {
+            Value::String(plain) if plain_word(plain) => {
                 let _ = write!(text, "{name}={plain} ");
             }
             value => {
@@ -115,6 +112,11 @@ fn brief(facts: &Map<String, Value>) -> String {
     text
 }
 
+/// Whether a text needs no quotes: it cannot pass for other facts, or for an event of its own.
+fn plain_word(text: &str) -> bool {
+    !text.contains(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,11 +126,13 @@ mod tests {
         let facts = json!({
             "run": "7", "spec": { "type": "hello", "cron": null }, "input": { "a": 1 },
             "failure": { "message": "too late", "cause": null }, "reason": "a b",
+            "workflow": "x\n    2  RunCompleted",
         });
         let Value::Object(facts) = facts else { panic!("an object") };
         assert_eq!(
             brief(&facts),
-            "failure=\"too late\" input={\"a\":1} reason=\"a b\" run=7 type=hello"
+            "failure=\"too late\" input={\"a\":1} reason=\"a b\" run=7 type=hello \
+             workflow=\"x\\n    2  RunCompleted\""
         );
     }
 }

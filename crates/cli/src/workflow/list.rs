@@ -1,16 +1,16 @@
 //! `abide workflow list`.
 
 use abide::Client;
+use abide_command::{
+    Common, Failed, Table,
+    time::{absolute, relative, system_now},
+};
 use abide_core::list::{RunFilter, RunRow};
 use clap::Args;
 use serde::Serialize;
 
 use super::filter::Filter;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    output::{Table, absolute, relative, snake_case, system_now},
-};
+use crate::output::snake_case;
 
 /// List runs, newest first
 #[derive(Args)]
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
-    /// How many at most
+    /// Maximum number of runs
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
 }
@@ -48,7 +48,7 @@ impl List {
         if rows.is_empty() {
             return output.line("no runs; start one with `abide workflow start`");
         }
-        output.line(table(&rows))
+        output.lines(table(&rows))
     }
 }
 

@@ -16,17 +16,16 @@ mod terminate;
 mod update;
 mod update_result;
 
-pub(crate) use self::{filter::Filter, list::pages};
 use abide::{
     Client, ClientError,
     client::{Untyped, WorkflowHandle},
 };
+use abide_command::{Common, Failed, Output};
 use abide_core::ids::RunId;
 use clap::{Args, Subcommand};
 
-use crate::{connection::Common, failed::Failed, output::Output};
+pub(crate) use self::{filter::Filter, list::pages};
 
-/// What can be done to workflows.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Start(start::Start),
@@ -71,10 +70,10 @@ impl Command {
 /// Which workflow, and which of its runs.
 #[derive(Args, Debug)]
 pub(crate) struct Target {
-    /// The workflow's id
+    /// Workflow id
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// One run of it; by default the current one
+    /// Run id [default: the current run]
     #[arg(long, value_name = "RUN")]
     run: Option<uuid::Uuid>,
 }
@@ -98,7 +97,7 @@ impl Target {
             Some(run) => format!("there is no run {run} of a workflow {id:?}"),
             None => format!("there is no workflow {id:?}"),
         };
-        Failed::refused(what).hint("see which there are with `abide workflow list`")
+        Failed::refused(what).hint("`abide workflow list` shows the existing ones")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use abide_command::{Common, Failed, Table};
 use abide_core::{
     event::{Event, Fact, MarkerKind},
     list::RunFilter,
@@ -13,21 +14,18 @@ use super::{
     filter::{Filter, OPEN},
     list::pages,
 };
-use crate::{connection::Common, failed::Failed, output::Table};
 
-/// See which changes of their code runs follow, and whether a patch can go
+/// Show which patches runs follow, and which are safe to remove
 #[derive(Args)]
-#[command(
-    after_help = "Reads the histories of the runs; of the open ones, unless --status says otherwise.
-A run without the patch may be past its place, or may not have come to it: `abide replay` tells.
+#[command(after_help = "Reads the histories of open runs, or of those that --status selects.
+A run without the patch may have passed its call, or may not have reached it yet: check with `abide replay`.
 
 Example:
-  abide workflow patches --type order"
-)]
+  abide workflow patches --type order")]
 pub(crate) struct Patches {
     #[command(flatten)]
     filter: Filter,
-    /// How many runs are looked at, newest first
+    /// Maximum number of runs to read, newest first
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1_000)]
     limit: usize,
 }
@@ -62,7 +60,7 @@ impl Patches {
                 }))
             });
         }
-        output.line(format_args!("looked at {runs} of {of} runs"))?;
+        output.line(format_args!("read {runs} of {of} runs"))?;
         if patches.is_empty() {
             return Ok(());
         }
@@ -73,7 +71,7 @@ impl Patches {
             let [without, patched, deprecated] = counts.map(|count| count.to_string());
             table.row([patch, without, patched, deprecated, next]);
         }
-        output.line(table)
+        output.lines(table)
     }
 }
 
@@ -84,7 +82,7 @@ fn count(history: &[Event], patches: &mut BTreeMap<String, Standing>) {
             && recorded.marker.kind == MarkerKind::Version
         {
             let standing = patches.entry(recorded.marker.id.clone()).or_default();
-            match recorded.marker.may_be_left_out() {
+            match recorded.marker.is_optional_on_replay() {
                 true => standing.deprecated += 1,
                 false => standing.patched += 1,
             }
@@ -102,7 +100,7 @@ impl Standing {
         match (self.without(runs), self.patched) {
             (0, 0) => "remove it",
             (0, _) => "deprecate it",
-            _ => "keep both ways",
+            _ => "keep both paths",
         }
     }
 }
@@ -141,7 +139,7 @@ mod tests {
     #[test]
     fn a_patch_goes_when_no_run_needs_it() {
         let next = |patched, deprecated| Standing { patched, deprecated }.next(3);
-        assert_eq!(next(1, 1), "keep both ways");
+        assert_eq!(next(1, 1), "keep both paths");
         assert_eq!(next(1, 2), "deprecate it");
         assert_eq!(next(0, 3), "remove it");
     }

@@ -1,24 +1,24 @@
 //! `abide workflow pause` and `abide workflow unpause`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 
 use super::{Target, done};
-use crate::{connection::Common, failed::Failed};
 
-/// Hold a workflow: nothing new of it is handed to workers until it is unpaused
+/// Pause a workflow: none of its tasks are handed to workers
 ///
-/// Signals are taken and timers fire, and all of it is kept until the pause is over. An attempt of an
-/// activity that is under way goes on. Pausing a workflow that is paused changes nothing.
+/// Signals are accepted and timers fire, and their effects wait until the workflow is unpaused. Activity
+/// attempts in flight continue. Pausing a paused workflow has no effect.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow pause order-7 --reason 'the shop is closed'")]
 pub(crate) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Why, as the history shows it
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Makes repeats of this request the same request
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -35,17 +35,17 @@ impl Pause {
     }
 }
 
-/// End the pause of a workflow
+/// Unpause a workflow
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow unpause order-7 --reason 'open again'")]
 pub(crate) struct Unpause {
     #[command(flatten)]
     target: Target,
-    /// Why, as the history shows it
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Makes repeats of this request the same request
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }

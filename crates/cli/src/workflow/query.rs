@@ -1,19 +1,20 @@
 //! `abide workflow query`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 use serde_json::json;
 
 use super::Target;
-use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
+use crate::{input::Input, output::payloads};
 
-/// Ask a workflow's code a question, which changes nothing
+/// Query a workflow without changing it
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow query order-7 status")]
 pub(crate) struct Query {
     #[command(flatten)]
     target: Target,
-    /// The query's name
+    /// Query name
     name: String,
     #[command(flatten)]
     input: Input,

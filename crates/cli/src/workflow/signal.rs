@@ -1,9 +1,10 @@
 //! `abide workflow signal`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 
 use super::{Target, done};
-use crate::{connection::Common, failed::Failed, input::Input};
+use crate::input::Input;
 
 /// Send a signal to a workflow
 #[derive(Args)]
@@ -12,11 +13,11 @@ use crate::{connection::Common, failed::Failed, input::Input};
 pub(crate) struct Signal {
     #[command(flatten)]
     target: Target,
-    /// The signal's name
+    /// Signal name
     name: String,
     #[command(flatten)]
     input: Input,
-    /// Makes repeats of this signal the same signal
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }

@@ -6,18 +6,14 @@ use abide::{
     ClientError, ReusePolicy,
     client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped, WorkflowHandle},
 };
-use abide_core::{operation::ConflictPolicy, payload::Payloads};
+use abide_command::{Common, Failed, Output, time::parse_length};
+use abide_core::{operation::ConflictPolicy, payload::Payloads, visible::visible};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::result::print_result;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    input::Input,
-    output::{Output, parse_length, payloads},
-};
+use super::result::{print_result, result_with_remark};
+use crate::{input::Input, output::payloads};
 
 /// Start a workflow
 #[derive(Args)]
@@ -26,55 +22,54 @@ use crate::{
   abide workflow start --type approval --id order-7 --input '\"a new desk\"' --key order-7-v1
   abide workflow start --type cart --id cart-7 --on-conflict use-existing --update add --update-input '\"lamp\"'")]
 pub(crate) struct Start {
-    /// The workflow's type, as its worker registered it
+    /// Workflow type, as registered by a worker
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     workflow_type: String,
-    /// The workflow's id; by default a new one
+    /// Workflow id [default: type and a new UUID]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// The queue whose workers run it
+    /// Task queue whose workers run it
     #[arg(short, long, value_name = "QUEUE", default_value = "default")]
     queue: String,
     #[command(flatten)]
     input: Input,
-    /// What to do if a run of this id is open
+    /// What to do if this id has an open run
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnConflict::Reject)]
     on_conflict: OnConflict,
-    /// Whether the id of a closed workflow may be used again
+    /// Whether the id of a closed workflow may be reused
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = Reuse::Allow)]
     reuse: Reuse,
-    /// Makes repeats of this start the same start
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Let the code begin so much later
+    /// Delay before the code begins
     #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     delay: Option<Duration>,
-    /// Limit this run
+    /// Time limit for this run
     #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     run_timeout: Option<Duration>,
-    /// Limit this run and all that follow it
+    /// Time limit for this run and all runs that follow it
     #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     execution_timeout: Option<Duration>,
-    /// Start a new run at each of these times, as in "0 9 * * *"
+    /// Cron schedule that starts a new run each time, such as "0 9 * * *"
     #[arg(long, value_name = "CRON")]
     cron: Option<String>,
-    /// Send a signal of this name with the start, whether the run is new or was open
+    /// Signal to send with the start, to the new or the open run
     #[arg(long, value_name = "NAME")]
     signal: Option<String>,
-    /// The signal's argument as JSON; repeat it for several
+    /// Argument of the signal as JSON; repeat for several
     #[arg(long, value_name = "JSON", requires = "signal")]
     signal_input: Vec<String>,
-    /// Ask for an update of this name with the start, whether the run is new or was open, and wait for
-    /// its outcome
+    /// Update to send with the start, to the new or the open run; waits for its outcome
     #[arg(long, value_name = "NAME", conflicts_with = "signal")]
     update: Option<String>,
-    /// The update's argument as JSON; repeat it for several
+    /// Argument of the update as JSON; repeat for several
     #[arg(long, value_name = "JSON", requires = "update")]
     update_input: Vec<String>,
-    /// Makes repeats of this update the same update
+    /// Update id: a retry with the same id has no further effect
     #[arg(long, value_name = "ID", requires = "update")]
     update_id: Option<String>,
-    /// Wait for the update also while the code of an open run does not fit its history
+    /// Keep waiting for the update while the run's code does not fit its history
     #[arg(long, requires = "update")]
     wait_while_blocked: bool,
     /// Wait for the result and print it
@@ -85,22 +80,22 @@ pub(crate) struct Start {
 /// What to do if a run is open.
 #[derive(Clone, Copy, ValueEnum)]
 enum OnConflict {
-    /// Refuse to start
+    /// Refuse the start
     Reject,
     /// Use the open run
     UseExisting,
-    /// End the open run first
+    /// Terminate the open run first
     TerminateExisting,
 }
 
 /// Whether an id may be used again.
 #[derive(Clone, Copy, ValueEnum)]
 enum Reuse {
-    /// Yes
+    /// Allow reuse
     Allow,
-    /// Only if the last run did not complete
+    /// Allow if the last run did not complete
     AllowIfFailed,
-    /// No
+    /// Refuse the start
     Reject,
 }
 
@@ -150,7 +145,7 @@ impl Start {
         let output = common.output();
         if self.wait {
             started.update(&id)?;
-            let result = started.handle.result_untyped().await;
+            let result = result_with_remark(&started.handle, output, &id).await;
             let result = result.map_err(|error| Failed::about(&id, error))?;
             return print_result(output, &id, &result);
         }
@@ -179,7 +174,7 @@ impl Started {
     /// What happened to the run, in words.
     fn shown(&self, id: &str) -> String {
         let done = if self.new { "started" } else { "exists" };
-        format!("{done} {id} (run {})", self.run())
+        format!("{done} {} (run {})", visible(id), self.run())
     }
 
     fn run(&self) -> String {
@@ -204,7 +199,7 @@ impl Started {
             words = format!("{words}\n{result}");
             told["update_result"] = result;
         }
-        output.say(&told, words)
+        output.say_lines(&told, words)
     }
 }
 

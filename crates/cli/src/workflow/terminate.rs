@@ -1,21 +1,21 @@
 //! `abide workflow terminate`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 
 use super::{Target, done};
-use crate::{connection::Common, failed::Failed};
 
-/// End a workflow at once; its code is not asked
+/// Terminate a workflow immediately, without running its code
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow terminate order-7 --reason 'stuck since the move'")]
 pub(crate) struct Terminate {
     #[command(flatten)]
     target: Target,
-    /// Why, as the history shows it
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Makes repeats of this request the same request
+    /// Idempotency key: a retry with the same key has no further effect
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }

@@ -1,29 +1,30 @@
 //! `abide workflow update`.
 
+use abide_command::{Common, Failed};
 use clap::Args;
 use serde_json::json;
 
 use super::Target;
-use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
+use crate::{input::Input, output::payloads};
 
-/// Ask a workflow's code for a change, and wait for its outcome
+/// Send an update to a workflow, and wait for its outcome
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow update order-7 remind_after --input 3600 --update-id once")]
 pub(crate) struct Update {
     #[command(flatten)]
     target: Target,
-    /// The update's name
+    /// Update name
     name: String,
     #[command(flatten)]
     input: Input,
-    /// Makes repeats of this update the same update
+    /// Update id: a retry with the same id has no further effect
     #[arg(long, value_name = "ID")]
     update_id: Option<String>,
-    /// Wait only until the workflow has accepted it
+    /// Wait only until the workflow accepts the update
     #[arg(long)]
     no_wait: bool,
-    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    /// Keep waiting while the workflow's code does not fit its history
     #[arg(long)]
     wait_while_blocked: bool,
 }

@@ -1,30 +1,31 @@
 //! `abide workflow update-result`.
 
 use abide::client::UpdateState;
+use abide_command::{Common, Failed};
 use clap::Args;
 use serde_json::json;
 
 use super::Target;
-use crate::{connection::Common, failed::Failed, output::payloads};
+use crate::output::payloads;
 
-/// Wait for the outcome of an update that was asked for before, and print it
+/// Wait for an update that was sent earlier, and print its outcome
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow update-result order-7 invoice-12
   abide workflow update-result order-7 invoice-12 --no-wait
 
-The exit code is 1 if the update failed or was rejected, if the run closed before it had an outcome, or
-if the run does not know it.")]
+The exit code is 1 if the update failed or was rejected, if the run closed before the update had an
+outcome, or if the update is unknown.")]
 pub(crate) struct UpdateResult {
     #[command(flatten)]
     target: Target,
-    /// The update's id
+    /// Update id
     #[arg(value_name = "UPDATE")]
     update: String,
-    /// Say how far it is, and do not wait
+    /// Print the current stage instead of waiting
     #[arg(long)]
     no_wait: bool,
-    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    /// Keep waiting while the workflow's code does not fit its history
     #[arg(long)]
     wait_while_blocked: bool,
 }

@@ -53,7 +53,7 @@ impl OnItsWay {
         let worker = Runtime::new().expect("a runtime");
         let address = engine.address.clone();
         worker.spawn(async move {
-            let client = Client::connect(address).expect("a good address");
+            let client = Client::connect_lazy(address).expect("a good address");
             let worker = Worker::new(&client).queue(QUEUE).build_id("test");
             let worker = worker.workflow::<Parcel>().activities(Post { tokens: given });
             worker.run().await.expect("it works until it is stopped");
@@ -99,7 +99,7 @@ fn an_activity_is_completed_by_its_token() {
     let parcel = OnItsWay::begin();
     let token = parcel.token();
     let beat = parcel.say("heartbeat", &token, &["--input", "\"on the van\""]).good();
-    assert_eq!(beat, "the attempt is alive; it goes on\n");
+    assert_eq!(beat, "heartbeat recorded; it may continue\n");
     let done = parcel.say("complete", &token, &["--input", "7", "--json"]).good();
     assert_eq!(serde_json::from_str::<Value>(&done).unwrap(), json!({ "done": "completed" }));
     assert_eq!(parcel.result().good(), "7\n");

@@ -57,15 +57,17 @@ fn a_request_is_seen_put_off_and_decided() {
 
     compare("people_list", &engine.run("approvals list").good());
     compare("people_waits", &engine.run("waits list --kind approval --name approval:desk").good());
+    compare("people_waits", &engine.run("waits list --kind approval --name desk").good());
     compare("people_show", &engine.run("waits show desk").good());
     compare("people_describe", &engine.run("workflow describe desk").good());
     let described = &engine.json("workflow describe desk")[0];
     assert_eq!(described["resume_sources"], json!(["due", "input"]));
     let shown = engine.json("waits show desk approval:desk");
+    assert_eq!(engine.json("waits show desk desk"), shown, "the request names its wait");
     assert_eq!(described["waits"], json!(shown), "a wait is the same wait wherever it is seen");
     assert_eq!(shown[0]["ended_by"], json!(["decision", "deadline"]));
 
-    let moved = engine.run("timer reschedule desk approval:desk --in 72h").good();
+    let moved = engine.run("timer reschedule desk desk --in 72h").good();
     compare("people_put_off", &moved);
     let now = &follower.next_with(1)[0];
     assert_eq!([&now["moves"], &now["moved_by"]], [&json!(1), &json!("tester")]);
@@ -81,6 +83,9 @@ fn a_request_is_seen_put_off_and_decided() {
     assert_eq!(decided["answer"]["effect"], "decided");
     assert_eq!(follower.next(), json!({ "workflow": "desk", "closed": true, "waits": [] }));
     follower.end();
+    assert_eq!(&engine.json(words)[0], decided, "a repeat gets the receipt of the first");
+    let other = engine.run(&words.replace("approve", "reject")).bad(1);
+    assert!(other.contains("was already used"), "{other}");
     compare("people_none", &engine.run("approvals list").good());
     compare("people_decided", &engine.run("approvals decide desk reject --by anna").bad(1));
     compare("people_waits_none", &engine.run("waits show desk").good());

@@ -92,6 +92,26 @@ fn a_server_has_the_namespaces_that_it_was_given() {
 }
 
 #[test]
+fn a_setting_that_no_server_can_run_with_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |file: &str, more: &[&str], told: &str| {
+        fs::write(folder.path().join("abide.toml"), file).unwrap();
+        let words = ["--config", "abide.toml", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let said = serve(folder.path(), &[&words, more].concat()).bad(2);
+        assert!(said.contains(told), "{said}");
+    };
+    refused("[bounds]\nstreams = 9000000000000000000", &[], "bounds.streams");
+    refused("[bounds]\nconnections = 0", &[], "bounds.connections");
+    refused("", &["--namespaces", ""], "is not a valid name");
+    refused("", &["--namespaces", "a, a"], "twice");
+    refused("[namespace.x]", &[], "\"x\"");
+    let store = ["--store", "postgres://db/abide"];
+    refused("[node]\nsecret = 'short'", &store, "the minimum is");
+    refused("[node]\nlease_ms = 1", &store, "invalid lease");
+    refused("", &["--store", "nonsense"], "postgres://user:password@host:5432/database");
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

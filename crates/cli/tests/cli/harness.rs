@@ -2,9 +2,9 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead as _, BufReader, Lines},
+    io::{BufRead as _, BufReader, Lines, Read},
     path::Path,
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -148,14 +148,25 @@ impl Drop for Engine {
 /// A command that goes on printing. Killed when it is dropped.
 pub(crate) struct Talking {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<Box<dyn Read>>>,
 }
 
 impl Talking {
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
-        let lines = BufReader::new(child.stdout.take().expect("its output is ours")).lines();
-        Self { child, lines }
+        let stdout = child.stdout.take().expect("its output is ours");
+        Self::of(child, Box::new(stdout))
+    }
+
+    /// The same for what it prints to standard error.
+    pub(crate) fn spawn_for_remarks(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary runs");
+        let stderr = child.stderr.take().expect("its remarks are ours");
+        Self::of(child, Box::new(stderr))
+    }
+
+    fn of(child: Child, printed: Box<dyn Read>) -> Self {
+        Self { child, lines: BufReader::new(printed).lines() }
     }
 
     /// It has ended by itself, and well.

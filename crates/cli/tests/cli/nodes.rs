@@ -63,17 +63,17 @@ fn names_and_leases_that_would_harm_a_cluster_are_refused() {
     let refused = |words: &[&str], told: &str| {
         let mut command = abide();
         command.args(["serve", "--store", "postgres://127.0.0.1:1/x", "--address", "127.0.0.1:0"]);
-        let said = Ran::of(command.args(["--http", "127.0.0.1:0"]).args(words)).bad(1);
+        let said = Ran::of(command.args(["--http", "127.0.0.1:0"]).args(words)).bad(2);
         assert!(said.contains(told), "{said}");
     };
-    refused(&["--lease", "0"], "a lease of 0ns is refused");
-    refused(&["--lease", "3601"], "from 200 milliseconds to an hour");
-    refused(&["--node", ""], "is no name for a node");
-    refused(&["--node", "one\ntwo"], "is no name for a node");
+    refused(&["--lease", "0"], "invalid lease of 0ns");
+    refused(&["--lease", "3601"], "the maximum 1h");
+    refused(&["--node", ""], "is not a valid node name");
+    refused(&["--node", "one\ntwo"], "is not a valid node name");
     refused(&["--advertise", "one:port"], "cannot reach one:port");
     refused(&["--node", "one"], "abide nodes secret");
     refused(&["--advertise", "one:7233"], "abide nodes secret");
-    refused(&["--secret-file", "/nowhere"], "cannot be read from /nowhere");
+    refused(&["--secret-file", "/nowhere"], "cannot read the node secret from /nowhere");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl People {
         let runtime = Runtime::new().expect("a runtime");
         let address = address.to_owned();
         runtime.spawn(async move {
-            let client = Client::connect(address).expect("a good address");
+            let client = Client::connect_lazy(address).expect("a good address");
             let worker = Worker::new(&client).queue(QUEUE).build_id(build);
             worker.workflow::<W>().run().await.expect("it works until it is stopped");
         });

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{compare, fresh};
+use crate::harness::{Talking, abide, compare, fresh};
 
 #[test]
 fn a_person_is_asked_and_decides() {
@@ -89,8 +89,44 @@ fn a_reminder_is_changed_and_comes_early() {
     compare("timer_reschedule", &moved);
     let past = format!("timer reschedule r {timer} --at 2020-01-01T00:00:00Z");
     compare("timer_reschedule_past", &engine.run(&past).bad(1));
+    let once = |length| format!("timer reschedule r {timer} --key once --in {length}");
+    let first = engine.json(&once("2h"));
+    assert!(first[0]["fire_at"].is_string(), "{first:?}");
+    assert_eq!(engine.json(&once("2h")), first, "a repeat tells the due time of the first");
+    compare("timer_reschedule_key_reused", &engine.run(&once("3h")).bad(1));
     engine.run(&format!("timer reschedule r {timer} --in 1s")).good();
     compare("reminder_result", &engine.run("workflow result r").good());
+}
+
+/// Whoever starts workflows chooses their ids and types.
+#[test]
+fn an_id_and_a_type_stay_on_one_line() {
+    let (engine, _folder) = fresh();
+    let id = "a\nstatus: completed";
+    let start = ["--id", id, "--type", "t\nqueue: fake"];
+    let started = engine.run_with("workflow start --queue none", &start).good();
+    assert!(started.starts_with("started a\\nstatus: completed (run "), "{started}");
+    let described = engine.run_with("workflow describe", &[id]).good();
+    assert!(described.contains("a\\nstatus: completed\n"), "{described}");
+    assert!(described.contains("t\\nqueue: fake\n"), "{described}");
+    let history = engine.run_with("workflow history", &[id]).good();
+    assert!(history.contains("\"t\\nqueue: fake\""), "{history}");
+    engine.run_with("workflow terminate", &[id]).good();
+    let ended = engine.run_with("workflow result", &[id]).bad(1);
+    assert!(ended.contains("`abide workflow history $'a\\U0000000astatus: completed'`"), "{ended}");
+}
+
+#[test]
+fn who_waits_for_a_result_is_told_that_the_code_cannot_run() {
+    let (engine, _folder) = fresh();
+    let start = ["workflow", "start", "--type", "unheard-of", "--id", "stuck", "--wait"];
+    let wait = ["workflow", "result", "stuck"];
+    for words in [&start[..], &wait[..]] {
+        let mut command = abide();
+        command.args(words).args(["--address", &engine.address]);
+        let remark = Talking::spawn_for_remarks(&mut command).next().expect("it says something");
+        assert!(remark.starts_with("still waiting for stuck: its code failed"), "{remark}");
+    }
 }
 
 #[test]

@@ -46,13 +46,14 @@ fn a_client_shows_its_certificate() {
     let key = ["--tls-client-key", "client.key"];
     assert_eq!(count(&[certificate, key].concat()).good(), "0\n");
     // The server says no only after the client has taken the connection for a good one.
-    assert!(count(&[]).bad(3).contains("a certificate of your own"));
-    assert!(count(&certificate).bad(2).contains("needs its key"));
+    assert!(count(&[]).bad(3).contains("a client certificate"));
+    assert!(count(&certificate).bad(2).contains("must be given together"));
     let mistaken = ["--tls-client-key", "server.key"];
     let told = count(&[certificate, mistaken].concat()).bad(2);
     assert!(told.contains("certificate and key") && told.contains("KeyMismatch"), "{told}");
     let told = count_as("ca.pem", "other.example", &[]).bad(3);
     assert!(told.contains("not valid for name \"other.example\""), "{told}");
+    assert!(told.contains("--tls-ca") && told.contains("--tls-domain"), "{told}");
     let strange = tempfile::tempdir().unwrap();
     write_certificates(strange.path());
     let told = count_as(strange.path().join("ca.pem").to_str().unwrap(), "server.example", &[]);
@@ -70,13 +71,13 @@ fn what_is_wrong_with_the_certificate_of_a_server_is_told() {
         serve.current_dir(folder.path()).args(["serve", "--data", "data"]);
         serve.args(["--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         serve.args(["--tls-certificate", certificate, "--tls-key", key]);
-        Ran::of(&mut serve).bad(1)
+        Ran::of(&mut serve).bad(2)
     };
     let told = refused("server.pem", "client.key");
-    assert!(told.contains("server.pem cannot be used for TLS: "), "{told}");
-    assert!(told.contains("KeyMismatch"), "{told}");
-    for (certificate, key) in [("nonsense", "server.key"), ("server.pem", "nonsense")] {
-        let told = refused(certificate, key);
-        assert!(told.contains("nonsense cannot be used for TLS: "), "{told}");
-    }
+    assert!(told.contains("server.pem does not belong to the private key in client.key"), "{told}");
+    let told = refused("server.key", "server.key");
+    assert!(told.contains("--tls-certificate"), "{told}");
+    assert!(told.contains("server.key holds no certificate"), "{told}");
+    let told = refused("server.pem", "nonsense");
+    assert!(told.contains("nonsense holds no private key"), "{told}");
 }

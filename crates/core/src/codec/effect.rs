@@ -9,7 +9,7 @@ use super::{
     table::{messages, union},
     wire::Wire,
 };
-use crate::effect::{Action, Answer, ChildClosed, Effect, RunOutcome, StartChild};
+use crate::effect::{Action, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild};
 
 messages! {
     Effect { target, action, initiated }
@@ -39,7 +39,7 @@ union! {
 }
 
 union! {
-    Answer = answer::Case in Answer {
+    EffectOutcome = answer::Case in Answer {
         whole { Failed }
         parts { Applied(Nothing) {} }
     }
@@ -57,11 +57,11 @@ pub(super) fn decode(bytes: Bytes) -> Result<Effect, DecodeError> {
     frame::read_message::<_, generated::Effect>("Effect", "action", &TARGET_AND_INITIATED, bytes)
 }
 
-pub(super) fn encode_answer(answer: &Answer) -> Bytes {
+pub(super) fn encode_answer(answer: &EffectOutcome) -> Bytes {
     let message: generated::Answer = answer.to_wire();
     message.encode_to_vec().into()
 }
 
-pub(super) fn decode_answer(bytes: Bytes) -> Result<Answer, DecodeError> {
-    frame::read_message::<_, generated::Answer>("Answer", "", &[], bytes)
+pub(super) fn decode_answer(bytes: Bytes) -> Result<EffectOutcome, DecodeError> {
+    frame::read_message::<_, generated::Answer>("EffectOutcome", "", &[], bytes)
 }

@@ -60,7 +60,7 @@ pub(super) fn all() -> Vec<Example> {
         let effect = Effect { action: Action::ChildClosed(closed), ..least() };
         all.push(example(&format!("ChildOutcome{name}"), &effect, encode_effect, decode_effect));
     }
-    for (name, draw) in Answer::cases() {
+    for (name, draw) in EffectOutcome::cases() {
         let answer = draw(&mut Source::full());
         all.push(example(&format!("Answer{name}"), &answer, encode_answer, decode_answer));
     }

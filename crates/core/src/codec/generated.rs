@@ -812,6 +812,9 @@ pub struct OutsideMover {
     pub key: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "3")]
     pub received_at: ::core::option::Option<Timestamp>,
+    /// Digest of the time that the request with this key asked for; zero if unknown.
+    #[prost(fixed64, tag = "4")]
+    pub asked: u64,
 }
 /// The timer fired.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use crate::{
-    effect::{Answer, Effect},
+    effect::{Effect, EffectOutcome},
     event::{Body, Event, WaitDetails},
     note::{Note, Record},
 };
@@ -117,11 +117,11 @@ pub fn decode_effect(bytes: Bytes) -> Result<Effect, DecodeError> {
 }
 
 /// Encodes an answer, for the inbox.
-pub fn encode_answer(answer: &Answer) -> Bytes {
+pub fn encode_answer(answer: &EffectOutcome) -> Bytes {
     effect::encode_answer(answer)
 }
 
-pub fn decode_answer(bytes: Bytes) -> Result<Answer, DecodeError> {
+pub fn decode_answer(bytes: Bytes) -> Result<EffectOutcome, DecodeError> {
     effect::decode_answer(bytes).map_err(|error| error.within("answer"))
 }
 

@@ -94,7 +94,7 @@ proptest! {
     fn rows_beside_the_log_survive(
         wait in any::<Option<WaitDetails>>(),
         run in any::<RunDetails>(),
-        answer in any::<Answer>(),
+        answer in any::<EffectOutcome>(),
     ) {
         assert_eq!(decode_wait_details(encode_wait_details(wait.as_ref())), Ok(wait));
         assert_eq!(decode_run_details(encode_run_details(&run)), Ok(run));

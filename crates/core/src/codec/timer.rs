@@ -52,7 +52,7 @@ union! {
         whole {}
         parts {
             Code(Nothing) {},
-            Outside(OutsideMover) { identity, key, received_at },
+            Outside(OutsideMover) { identity, key, received_at, asked },
         }
     }
 }

@@ -35,7 +35,7 @@ impl Marker {
 
     /// Whether code may omit the marker on replay: a version that was recorded by code that had
     /// already deprecated the change.
-    pub fn may_be_left_out(&self) -> bool {
+    pub fn is_optional_on_replay(&self) -> bool {
         self.kind == MarkerKind::Version && self.details.contains_key(Self::DEPRECATED)
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    digest::Digest,
     ids::{EventNumber, ExecutionId, TimerId, WorkflowId},
     payload::{PayloadMap, map_size},
     time::Timestamp,
@@ -130,6 +131,9 @@ pub enum Mover {
         key: Option<crate::ids::Key>,
         /// When the request was received.
         received_at: Timestamp,
+        /// Digest of the time that the request with this key asked for. Records of older code lack
+        /// it.
+        asked: Digest,
     },
 }
 

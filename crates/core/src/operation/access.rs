@@ -21,8 +21,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller whom nobody has to vouch for: the program around an embedded engine, and everybody who
-    /// reaches a server, as long as servers know no users.
+    /// A caller that is not authenticated: the program around an embedded engine, and every client of
+    /// a server, as long as servers have no users.
     pub const TRUSTED: Self = Self::new(Role::Operator);
 
     /// A caller of this role.

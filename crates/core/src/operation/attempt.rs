@@ -6,7 +6,6 @@ use crate::attempt::{AttemptName, AttemptReport};
 /// A report on an attempt by a caller that is no worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportAttempt {
-    /// Which attempt.
     pub attempt: AttemptName,
     /// What is said for it.
     pub report: AttemptReport,

@@ -1,5 +1,7 @@
 //! What is done to runs from outside.
 
+use std::time::Duration;
+
 use crate::{
     event::SignalReceived,
     ids::{Key, RunId, WorkflowKey},
@@ -11,7 +13,6 @@ use crate::{
 /// Which run of a workflow is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTarget {
-    /// The workflow.
     pub workflow: WorkflowKey,
     /// This run; none means the current one.
     pub run: Option<RunId>,
@@ -20,9 +21,7 @@ pub struct RunTarget {
 /// Sends a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
-    /// Which run.
     pub target: RunTarget,
-    /// The signal.
     pub signal: SignalReceived,
     /// What a foreign SDK adds to the event.
     pub extension: Extension,
@@ -31,9 +30,7 @@ pub struct Signal {
 /// Asks a run to cancel itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancel {
-    /// Which run.
     pub target: RunTarget,
-    /// Why.
     pub reason: String,
     /// Who asks.
     pub identity: String,
@@ -44,9 +41,7 @@ pub struct Cancel {
 /// Ends a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terminate {
-    /// Which run.
     pub target: RunTarget,
-    /// Why.
     pub reason: String,
     /// Who does it.
     pub identity: String,
@@ -59,9 +54,7 @@ pub struct Terminate {
 /// Hands out nothing new of a run until it is unpaused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Which run.
     pub target: RunTarget,
-    /// Why.
     pub reason: String,
     /// Who does it.
     pub identity: String,
@@ -72,9 +65,7 @@ pub struct Pause {
 /// Ends a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpause {
-    /// Which run.
     pub target: RunTarget,
-    /// Why.
     pub reason: String,
     /// Who does it.
     pub identity: String,
@@ -85,12 +76,14 @@ pub struct Unpause {
 /// Moves a timer, or the end of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RescheduleTimer {
-    /// Which run.
     pub target: RunTarget,
     /// What is moved.
     pub what: Movable,
     /// The new due time.
     pub fire_at: Timestamp,
+    /// How long that is from now, if the caller asked so. A repeat with the same key is then the
+    /// same request, although its due time is another.
+    pub after: Option<Duration>,
     /// Who does it.
     pub identity: String,
     /// Idempotency key.
@@ -100,7 +93,6 @@ pub struct RescheduleTimer {
 /// Tries again whatever is stuck and ensures every row. It needs no key: doing it twice is doing it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// Which run.
     pub target: RunTarget,
     /// Who does it.
     pub identity: String,
@@ -113,4 +105,7 @@ pub struct Done {
     pub run: RunId,
     /// It was done before.
     pub repeat: bool,
+    /// Of a reschedule with a key: the due time that the request with this key set. `None` if an
+    /// earlier run of the chain took that request.
+    pub fire_at: Option<Timestamp>,
 }

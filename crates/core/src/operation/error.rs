@@ -17,7 +17,7 @@ pub enum CallError {
     #[error("there is no such workflow run")]
     NotFound,
     /// The workflow already has a run.
-    #[error("workflow {workflow} exists: run {run}")]
+    #[error("workflow {workflow} already exists: run {run}")]
     AlreadyExists { workflow: WorkflowKey, run: RunId },
     /// The run refuses the request in its current state.
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum CallError {
     #[error("the run is blocked: its code does not fit its history")]
     Blocked(Box<Blocked>),
     /// The query has no caller any more; the answer is dropped.
-    #[error("no caller waits for the answer to this query")]
+    #[error("the query is stale: its caller has disconnected or has an answer")]
     StaleQuery,
     /// The store refused the run's writes twice; an operator must look at it.
     #[error("run {0} is set aside: the store refused its writes twice")]
@@ -44,17 +44,17 @@ pub enum CallError {
     Unreadable { run: RunId, reason: String },
     /// Another node serves the shard, or none at the moment, or its store has stopped. Nothing
     /// happened.
-    #[error("the shard is not served here any more")]
+    #[error("this node no longer serves the shard")]
     NotServed,
     /// The request may or may not have taken effect; repeat it with the same key.
-    #[error("the shard was reset: repeat the call with the same key")]
+    #[error("the shard was reset: retry the call with the same key")]
     Reset,
     /// The engine cannot be reached. The request may or may not have taken effect; repeat it with
     /// the same key.
-    #[error("the engine cannot be reached: {0}")]
+    #[error("the engine is unreachable: {0}")]
     Unavailable(String),
     /// Too many requests are queued.
-    #[error("too many requests wait for the run: try later")]
+    #[error("too many requests are pending for the run: retry later")]
     Overloaded,
     /// The call cannot be answered, and a retry does not help.
     #[error("there will be no answer: {0}")]

@@ -12,9 +12,7 @@ use crate::{
 /// Asks for an update, and waits until it is at least so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// Which run.
     pub target: RunTarget,
-    /// The update.
     pub update: UpdateId,
     /// What is asked for.
     pub request: UpdateRequest,
@@ -27,9 +25,7 @@ pub struct Update {
 /// Looks an update up by its id, without asking for it, and waits until it is at least so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitUpdate {
-    /// Which run.
     pub target: RunTarget,
-    /// The update.
     pub update: UpdateId,
     /// How far to wait.
     pub until: UpdateWait,
@@ -65,7 +61,6 @@ pub enum UpdateAnswer {
 /// Asks a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// Which run.
     pub target: RunTarget,
     /// What is asked.
     pub query: QueryRequest,

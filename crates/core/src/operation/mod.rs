@@ -51,7 +51,7 @@ pub trait Operation: Into<AnyOperation> + Clone + Send + 'static {
     /// an engine in another process can get wrong.
     fn answer(answer: AnyAnswer) -> Result<Self::Answer, CallError> {
         let misplaced = |Misplaced| {
-            CallError::Unavailable(format!("its answer is not one to {:?}", Self::NAME))
+            CallError::Unavailable(format!("its answer does not match the call {:?}", Self::NAME))
         };
         answer.try_into().map_err(misplaced)
     }
@@ -68,17 +68,14 @@ macro_rules! operations {
         Read { $($read:ident -> $read_answer:ty,)* }
     ) => {
         /// An operation that the shard of one workflow serves.
-        #[allow(missing_docs, reason = "each struct says what it is")]
         #[derive(Clone, Debug)]
         pub enum RunOperation { $($run($held),)* }
 
         /// An operation that the node that was asked reads from the store.
-        #[allow(missing_docs, reason = "each struct says what it is")]
         #[derive(Clone, Debug)]
         pub enum ReadOperation { $($read($read),)* }
 
         /// Which operation it is, without what is asked.
-        #[allow(missing_docs, reason = "each struct says what it is")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum OperationName { $($run,)* $($read,)* }
 
@@ -139,7 +136,6 @@ macro_rules! operations {
 macro_rules! answers {
     ($($answer:ident($held:ty),)*) => {
         /// An answer to any operation.
-        #[allow(missing_docs, reason = "each struct says what it is")]
         #[derive(Clone, Debug)]
         pub enum AnyAnswer { $($answer($held),)* }
 

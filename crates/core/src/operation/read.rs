@@ -12,7 +12,6 @@ use crate::{
 /// Reads a page of a run's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Which run.
     pub target: RunTarget,
     /// Where the page begins: zero, or the `next` of the page before.
     pub from: u64,
@@ -23,7 +22,6 @@ pub struct History {
 /// A page of a run's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// The run.
     pub run: RunId,
     /// Log rows as they are stored: pieces of a `History` message.
     pub rows: Vec<Bytes>,
@@ -47,7 +45,6 @@ pub struct ListRuns {
 /// A page of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRows {
-    /// The runs.
     pub rows: Vec<RunRow>,
     /// There may be more.
     pub more: bool,
@@ -56,7 +53,6 @@ pub struct RunRows {
 /// Counts runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountRuns {
-    /// Which runs.
     pub filter: RunFilter,
 }
 
@@ -76,7 +72,6 @@ pub struct ListWaits {
 /// A page of waits. One of large rows ends before its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitRows {
-    /// The waits.
     pub rows: Vec<WaitRow>,
     /// There may be more.
     pub more: bool,
@@ -86,6 +81,5 @@ pub struct WaitRows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListNodes;
 
-/// The nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes(pub Vec<NodeListing>);

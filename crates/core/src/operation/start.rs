@@ -9,10 +9,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Starts a run, perhaps with a first signal or update. It names no run: the engine draws the id, and the key tells a repeat.
+/// Starts a run, perhaps with a first signal or update. It names no run: the engine draws the id, and
+/// the key tells a repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// The workflow.
     pub workflow: WorkflowKey,
     /// What it runs.
     pub spec: RunSpec,
@@ -44,7 +44,6 @@ impl Start {
 /// An update that is asked for together with a start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartUpdate {
-    /// The update.
     pub update: UpdateId,
     /// What is asked for.
     pub request: UpdateRequest,
@@ -92,7 +91,6 @@ pub enum ConflictPolicy {
 /// A run was started, or one that exists is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Started {
-    /// The run.
     pub run: RunId,
     /// It was started by this operation or a repeat of it.
     pub started: bool,

@@ -12,21 +12,18 @@ use crate::{
 /// Shows a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Describe {
-    /// Which run.
     pub target: RunTarget,
 }
 
 /// Waits until a run is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitClose {
-    /// Which run.
     pub target: RunTarget,
 }
 
 /// A run that is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
-    /// The run.
     pub run: RunId,
     /// How it closed.
     pub how: Close,
@@ -39,7 +36,6 @@ pub struct Closed {
 /// Waits until a run has an event after this one, or is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitEvents {
-    /// Which run.
     pub target: RunTarget,
     /// The last event that the caller has.
     pub after: EventNumber,
@@ -48,7 +44,6 @@ pub struct AwaitEvents {
 /// How far a run's history goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Events {
-    /// The run.
     pub run: RunId,
     /// Number of its last event.
     pub last_event: EventNumber,
@@ -59,7 +54,6 @@ pub struct Events {
 /// What a run waits for, once that changed after this row of its log, or the run is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitWaits {
-    /// Which run.
     pub target: RunTarget,
     /// The row up to which the caller knows it; zero is answered at once.
     pub after: u64,
@@ -68,7 +62,6 @@ pub struct AwaitWaits {
 /// What a run waits for at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunWaits {
-    /// The run.
     pub run: RunId,
     /// The row of its log up to which this holds.
     pub log_row: u64,

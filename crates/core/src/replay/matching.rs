@@ -63,7 +63,7 @@ impl Matching<'_> {
         let Fact::MarkerRecorded(recorded) = fact else { return false };
         let asks =
             |command: &Command| matches!(compare(self.route, &command.ask, fact), Comparison::Same);
-        recorded.marker.may_be_left_out() && !self.emitted.iter().any(asks)
+        recorded.marker.is_optional_on_replay() && !self.emitted.iter().any(asks)
     }
 
     /// The command that became `event`.
@@ -136,8 +136,8 @@ fn advice(recorded: &Fact) -> Option<String> {
     let Fact::MarkerRecorded(recorded) = recorded else { return None };
     let Marker { kind: MarkerKind::Version, id, .. } = &recorded.marker else { return None };
     Some(format!(
-        "the run follows the change \"{id}\", and the code does not ask for it at this place: keep it \
-         there, as `patched` or as `deprecate_patch`, until the run has closed"
+        "the run follows the patch \"{id}\", and the code has no call for it at this place: keep `patched` \
+         or `deprecate_patch` there until the run has closed"
     ))
 }
 

@@ -40,13 +40,16 @@ impl fmt::Display for Mismatch {
         let at = self.at;
         match self.reason {
             BlockedReason::HistoryShape => {
-                write!(f, "the code takes another step than history has at event {at}")?;
+                write!(f, "the code takes a different step than the history at event {at}")?;
             }
             BlockedReason::ConditionDefinition => {
-                write!(f, "the code waits for another condition than history has at event {at}")?;
+                write!(
+                    f,
+                    "the code waits for a different condition than the history at event {at}"
+                )?;
             }
             BlockedReason::FailureResolution => {
-                write!(f, "the code cannot read the failure that history has at event {at}")?;
+                write!(f, "the code cannot read the failure in the history at event {at}")?;
             }
         }
         for event in &self.before {

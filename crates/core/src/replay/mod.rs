@@ -96,14 +96,14 @@ pub enum Error {
     #[error(transparent)]
     Mismatch(#[from] Box<Mismatch>),
     /// Events are missing; feed the whole history to a new machine.
-    #[error("event {expected} must come next, but event {found} came")]
+    #[error("expected event {expected} next, but received event {found}")]
     Gap {
         /// Number that must come next.
         expected: EventNumber,
         found: EventNumber,
     },
     /// The open task was discarded; feed the whole history to a new machine.
-    #[error("the task that was started at event {started} is no part of the history")]
+    #[error("the history does not contain the task that started at event {started}")]
     TurnDiscarded {
         /// Number of the TaskStarted event.
         started: EventNumber,

@@ -29,7 +29,7 @@ use crate::{
     ids::{ActivityId, EventNumber},
     note::{AttemptEnded, AttemptStarted, Note},
     payload::Payloads,
-    retry::{RetryPolicy, RetryState, Verdict},
+    retry::{RetryDecision, RetryPolicy, RetryState},
     time::Timestamp,
 };
 
@@ -187,11 +187,11 @@ pub(super) fn fall_due(mut draft: Draft<'_>, scheduled: EventNumber) -> Result<D
 fn fail_attempt(draft: &mut Draft<'_>, scheduled: EventNumber, failure: Failure) {
     let Some(activity) = draft.run.activities.get(&scheduled) else { return };
     match verdict(activity, &failure, draft.now()) {
-        Verdict::After(delay) => {
+        RetryDecision::After(delay) => {
             let next_at = draft.now().saturating_add(delay);
             end_attempt(draft, scheduled, failure, next_at, true);
         }
-        Verdict::Stop(retry_state) => {
+        RetryDecision::Stop(retry_state) => {
             if let FailureKind::Timeout(kind) = failure.kind {
                 time_out(draft, scheduled, kind, retry_state);
             } else {
@@ -206,28 +206,28 @@ fn fail_attempt(draft: &mut Draft<'_>, scheduled: EventNumber, failure: Failure)
     }
 }
 
-fn verdict(activity: &Activity, failure: &Failure, now: Timestamp) -> Verdict {
+fn verdict(activity: &Activity, failure: &Failure, now: Timestamp) -> RetryDecision {
     let timed_out = matches!(failure.kind, FailureKind::Timeout(_));
     if activity.cancel_requested {
-        return Verdict::Stop(RetryState::CancelRequested);
+        return RetryDecision::Stop(RetryState::CancelRequested);
     }
     if timed_out && activity.spec.delivery == Delivery::AtMostOnce {
-        return Verdict::Stop(RetryState::NonRetryableFailure);
+        return RetryDecision::Stop(RetryState::NonRetryableFailure);
     }
     let Some(policy) = &activity.spec.retry else {
-        return Verdict::Stop(RetryState::PolicyNotSet);
+        return RetryDecision::Stop(RetryState::PolicyNotSet);
     };
     match policy.judge(activity.attempt, failure) {
-        Verdict::After(delay) => {
+        RetryDecision::After(delay) => {
             let next = now.saturating_add(delay);
             match activity.schedule_to_close_at() {
-                Some(limit) if next >= limit => Verdict::Stop(RetryState::Timeout),
+                Some(limit) if next >= limit => RetryDecision::Stop(RetryState::Timeout),
                 // The next attempt is an activity of its own, which code schedules.
-                _ if policy.recorded => Verdict::Stop(RetryState::InProgress),
-                _ => Verdict::After(delay),
+                _ if policy.recorded => RetryDecision::Stop(RetryState::InProgress),
+                _ => RetryDecision::After(delay),
             }
         }
-        stop @ Verdict::Stop(_) => stop,
+        stop @ RetryDecision::Stop(_) => stop,
     }
 }
 
@@ -515,7 +515,6 @@ pub struct ActivityGiven {
     pub spec: crate::event::ActivitySpec,
     /// Identifies the activity over all attempts.
     pub execution: crate::ids::ExecutionId,
-    /// Which attempt.
     pub attempt: u32,
     /// When it was scheduled first.
     pub scheduled_at: Timestamp,

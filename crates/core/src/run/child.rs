@@ -13,7 +13,7 @@ use super::{
     Child, Context, Decision, Input, Refusal, Reply, Run, Signal, Touch, cancel, draft::Draft,
 };
 use crate::{
-    effect::{Action, Answer, ChildClosed, Effect, RunOutcome, StartChild},
+    effect::{Action, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild},
     event::{
         Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated,
         ChildStartFailed, ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
@@ -40,7 +40,7 @@ pub(super) fn deliver(
                 SignalReceived { name, input, header, source, received_at, ..Default::default() };
             let extension = Extension::new();
             let mut decision = super::signal::receive(draft, Signal { signal, extension })?;
-            decision.reply = Reply::Delivered(Answer::Applied);
+            decision.reply = Reply::Delivered(EffectOutcome::Applied);
             return Ok(decision);
         }
         Action::Cancel { mode: CancelMode::Request, reason } => {
@@ -60,11 +60,11 @@ pub(super) fn deliver(
             close_child(&mut draft, closed);
         }
         Action::StartChild(_) => {
-            let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
+            let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
             return Ok(draft.finish(Reply::Delivered(answer)));
         }
     }
-    Ok(draft.finish(Reply::Delivered(Answer::Applied)))
+    Ok(draft.finish(Reply::Delivered(EffectOutcome::Applied)))
 }
 
 fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
@@ -91,7 +91,7 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
 pub(super) fn answered(
     mut draft: Draft<'_>,
     number: u64,
-    answer: Answer,
+    answer: EffectOutcome,
 ) -> Result<Decision, Refusal> {
     let Some(effect) = draft.run.outbox.get(&number) else {
         return Ok(draft.finish(Reply::Repeat));
@@ -101,7 +101,9 @@ pub(super) fn answered(
             draft.buffer_room()?;
             draft.input(fact);
         }
-        None => draft.note(Note::EffectSettled { number, delivered: answer == Answer::Applied }),
+        None => {
+            draft.note(Note::EffectSettled { number, delivered: answer == EffectOutcome::Applied })
+        }
     }
     Ok(draft.finish(Reply::Done))
 }
@@ -116,7 +118,7 @@ pub(super) fn decide_closed(
     #[expect(clippy::wildcard_enum_match_arm, reason = "a closed run refuses everything else")]
     match input {
         Input::EffectAnswered { number, answer } if draft.run.outbox.contains_key(&number) => {
-            draft.note(Note::EffectSettled { number, delivered: answer == Answer::Applied });
+            draft.note(Note::EffectSettled { number, delivered: answer == EffectOutcome::Applied });
             Ok(draft.finish(Reply::Done))
         }
         Input::EffectAnswered { .. } => Ok(draft.finish(Reply::Repeat)),
@@ -127,7 +129,7 @@ pub(super) fn decide_closed(
             }
         }
         Input::Deliver { .. } => {
-            Ok(draft.finish(Reply::Delivered(Answer::Failed(DeliveryFailure::Closed))))
+            Ok(draft.finish(Reply::Delivered(EffectOutcome::Failed(DeliveryFailure::Closed))))
         }
         Input::Recover | Input::Repair { .. } => {
             draft.run.touch_everything();
@@ -156,25 +158,25 @@ impl Run {
     }
 
     /// Event that an answer becomes; `None` if no event waits for it.
-    fn answer_fact(&self, effect: &Effect, answer: Answer) -> Option<Fact> {
+    fn answer_fact(&self, effect: &Effect, answer: EffectOutcome) -> Option<Fact> {
         let initiated = effect.initiated?;
         let fact = match (&effect.action, answer) {
-            (Action::StartChild(start), Answer::Applied) => {
+            (Action::StartChild(start), EffectOutcome::Applied) => {
                 ChildStarted { initiated, run: start.run }.into()
             }
-            (Action::StartChild(_), Answer::Failed(cause)) => {
+            (Action::StartChild(_), EffectOutcome::Failed(cause)) => {
                 ChildStartFailed { initiated, cause }.into()
             }
-            (Action::Signal { .. }, Answer::Applied) => {
+            (Action::Signal { .. }, EffectOutcome::Applied) => {
                 ExternalSignalDelivered { initiated }.into()
             }
-            (Action::Signal { .. }, Answer::Failed(cause)) => {
+            (Action::Signal { .. }, EffectOutcome::Failed(cause)) => {
                 ExternalSignalFailed { initiated, cause }.into()
             }
-            (Action::Cancel { .. }, Answer::Applied) => {
+            (Action::Cancel { .. }, EffectOutcome::Applied) => {
                 ExternalCancelDelivered { initiated }.into()
             }
-            (Action::Cancel { .. }, Answer::Failed(cause)) => {
+            (Action::Cancel { .. }, EffectOutcome::Failed(cause)) => {
                 ExternalCancelFailed { initiated, cause }.into()
             }
             (Action::ChildClosed(_), _) => return None,

@@ -19,7 +19,7 @@ use crate::{
     failure::{Failure, TimeoutKind},
     ids::{EventNumber, RunId, UpdateId},
     payload::{Extension, Payloads},
-    retry::{RetryState, Verdict},
+    retry::{RetryDecision, RetryState},
     run::Update,
     time::Timestamp,
 };
@@ -119,20 +119,20 @@ fn retry_or_cron(
         return (RetryState::CancelRequested, None);
     }
     let verdict = match &run.spec.retry {
-        None => Verdict::Stop(RetryState::PolicyNotSet),
+        None => RetryDecision::Stop(RetryState::PolicyNotSet),
         // The workflow that started the run makes its retries.
-        Some(policy) if policy.recorded => Verdict::Stop(RetryState::PolicyNotSet),
+        Some(policy) if policy.recorded => RetryDecision::Stop(RetryState::PolicyNotSet),
         Some(policy) => policy.judge(run.attempt, failure),
     };
     match verdict {
-        Verdict::After(delay) => {
+        RetryDecision::After(delay) => {
             let at = context.now.saturating_add(delay);
             if run.expires_at.is_some_and(|expires_at| at >= expires_at) {
                 return (RetryState::Timeout, None);
             }
             (RetryState::InProgress, Some(Next { initiator: Initiator::Retry, at: Some(at) }))
         }
-        Verdict::Stop(state) => (state, cron_run(run, context)),
+        RetryDecision::Stop(state) => (state, cron_run(run, context)),
     }
 }
 

@@ -82,7 +82,7 @@ impl<T: Ord + Clone + fmt::Display> Overlay<T> {
         limit: usize,
     ) -> Result<(), String> {
         if self.holds(id, before) {
-            return Err(format!("{what} {id} is open already"));
+            return Err(format!("{what} {id} is already open"));
         }
         Exceeded::check(what, self.count, limit).map_err(|exceeded| exceeded.to_string())?;
         self.opened.insert(id.clone());
@@ -128,7 +128,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
     for (index, command) in commands.iter().enumerate() {
         let last = index + 1 == commands.len();
         let checked = if command.ask.closes() && !last {
-            Err("a close must be the last command".to_owned())
+            Err("a command that closes the run must be the last one".to_owned())
         } else {
             check_sizes(command, limits)
                 .map_err(|invalid| invalid.to_string())
@@ -273,11 +273,11 @@ impl Ledger<'_> {
             Some(Update::Accepted { .. } | Update::Completed { .. })
         );
         if before || self.accepted.touched(update) {
-            return Err(format!("update {update} was accepted before"));
+            return Err(format!("update {update} was already accepted"));
         }
         let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected { .. }));
         if rejected || self.rejected.contains(update) {
-            return Err(format!("update {update} was rejected before"));
+            return Err(format!("update {update} was already rejected"));
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Run {
     }
 
     /// When to check it again, including what is only in memory: unwritten heartbeats.
-    pub fn look_again_at(&self, key: &TimerKey) -> Option<Timestamp> {
+    pub fn next_check_at(&self, key: &TimerKey) -> Option<Timestamp> {
         let stored = self.due(key)?;
         match key {
             TimerKey::Activity(scheduled) => self.activity_due_in_memory(*scheduled),
@@ -91,7 +91,7 @@ impl Run {
 }
 
 pub(super) fn handle(mut draft: Draft<'_>, key: TimerKey) -> Result<Decision, Refusal> {
-    let due = draft.run.look_again_at(&key);
+    let due = draft.run.next_check_at(&key);
     if due.is_none_or(|due| due > draft.now()) {
         return Ok(draft.finish(Reply::NotDue));
     }

@@ -1,11 +1,11 @@
 //! Everything that can happen to a run, and the replies to the caller.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{GivenTask, Stage, StartRun, WaitKey};
 use crate::{
     command::Command,
-    effect::{Action, Answer},
+    effect::{Action, EffectOutcome},
     event::{
         Blocked, Body, Flag, RunCancelRequested, RunPaused, RunReference, RunTerminated,
         RunUnpaused, SignalReceived, TaskFailureCause, UpdateRequest,
@@ -106,7 +106,7 @@ pub enum Input {
     EffectAnswered {
         /// Number in the outbox.
         number: u64,
-        answer: Answer,
+        answer: EffectOutcome,
     },
 }
 
@@ -184,6 +184,8 @@ pub struct RescheduleTimer {
     /// The timer, or the wait whose deadline it is.
     pub what: Movable,
     pub fire_at: Timestamp,
+    /// How long that is from now, if the caller asked so.
+    pub after: Option<Duration>,
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
@@ -250,7 +252,7 @@ pub enum Reply {
         cancel_requested: bool,
     },
     /// Answer to the effect on this run.
-    Delivered(Answer),
+    Delivered(EffectOutcome),
 }
 
 /// Why an input was refused. Nothing has changed.
@@ -269,7 +271,7 @@ pub enum Refusal {
     #[error("the workflow task is no longer current")]
     StaleTask,
     /// This build is already known not to fit the history.
-    #[error("this build was tried and does not fit the recorded history")]
+    #[error("this build does not fit the recorded history, as an earlier attempt showed")]
     BuildTried,
     /// The attempt does not exist, or another one is current.
     #[error("the activity attempt is no longer current")]
@@ -288,38 +290,40 @@ pub enum Refusal {
     #[error("there is no open wait {0}")]
     UnknownWait(String),
     /// The wait has no deadline that could be changed.
-    #[error("wait {0} has no deadline that could be moved")]
+    #[error("wait {0} has no deadline to reschedule")]
     EndlessWait(String),
     #[error("timer {0} has fired")]
     TimerFired(TimerId),
-    #[error("timer {0} stands for a wait without deadline, which cannot be given one")]
+    #[error("timer {0} belongs to a wait without deadline, which cannot be rescheduled")]
     NoDeadline(TimerId),
-    #[error("timer {0} cannot be moved to {never}, which means never", never = Timestamp::NEVER)]
+    #[error("timer {0} cannot be rescheduled to {never}, which means never", never = Timestamp::NEVER)]
     NeverDeadline(TimerId),
     #[error("the new due time {fire_at} is in the past: it is {now}")]
     PastDeadline { fire_at: Timestamp, now: Timestamp },
     /// The new due time is later than the timer's guards allow.
-    #[error("the new due time {fire_at} is after {not_after}, the latest that the timer allows")]
+    #[error(
+        "the new due time {fire_at} is later than {not_after}, the latest that the timer allows"
+    )]
     TooLate {
         fire_at: Timestamp,
         /// The latest due time that the guards allow.
         not_after: Timestamp,
     },
     /// The timer was rescheduled as many times as its guards allow.
-    #[error("the timer was moved {limit} times, as often as it allows")]
+    #[error("the timer has been rescheduled {limit} times, the maximum that it allows")]
     TooManyMoves { limit: u32 },
     /// The run has no such update, or code rejected it, which leaves no event.
     #[error("there is no update {0} in this run")]
     UnknownUpdate(UpdateId),
     /// The key, or the id of the update, was already used for another request.
-    #[error("key {0:?} was used before, for a request with other content")]
+    #[error("key {0:?} was already used for a request with different content")]
     KeyReused(Key),
-    #[error("the run is paused already")]
+    #[error("the run is already paused")]
     Paused,
     #[error("the run is not paused")]
     NotPaused,
     /// The run is paused, so no task is handed out.
-    #[error("the run is paused: nothing is handed out until it is unpaused")]
+    #[error("the run is paused: no task is handed out until it is unpaused")]
     Held,
 }
 

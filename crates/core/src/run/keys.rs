@@ -1,10 +1,10 @@
 //! Idempotency keys. A key is a field of the record that its input caused, so it is durable with
 //! that record and needs no table; each operation has its own keys. They are kept as long as the
 //! run, and passed on to the runs that continue it. A repeated request gets a reply and changes
-//! nothing, even if the run has closed since. Keys of signals and reschedules are stored with a
-//! digest of the request: reusing a key for another request is refused. The other operations have
-//! no content besides a reason. A new run numbers its timers from the start, so digests of
-//! reschedules are not passed on.
+//! nothing, even if the run has closed since. Keys of signals are stored with a digest of the
+//! request, keys of reschedules with the timer and a digest of the time that was asked for: reusing
+//! a key for another request is refused. The other operations have no content besides a reason. A
+//! new run numbers its timers from the start, so what reschedules asked for is not passed on.
 //!
 //! Repair has no key, because it is idempotent.
 
@@ -19,30 +19,46 @@ use crate::{
         Fact, Mover, PreviousRun, RunCancelRequested, RunPaused, RunUnpaused, SignalReceived,
         TimerRescheduled,
     },
-    ids::Key,
+    ids::{Key, TimerId},
     limits::Limits,
+    time::Timestamp,
 };
 
-/// Keys in order of arrival.
+/// Keys in order of arrival, each with what is known of its request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Keys {
+pub struct Keys<T = Digest> {
     in_order: Vec<Key>,
-    known: BTreeMap<Key, Digest>,
+    known: BTreeMap<Key, T>,
 }
 
-impl Keys {
-    /// These keys, oldest first, with the digests of their requests as far as they are known.
-    pub fn of(keys: &[Key], digests: &[Digest]) -> Self {
-        let mut known = Self::default();
-        let digests = digests.iter().copied().chain(std::iter::repeat(Digest::UNKNOWN));
-        for (key, asked) in keys.iter().zip(digests) {
+/// A reschedule that the run has taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenMove {
+    timer: TimerId,
+    fire_at: Timestamp,
+    asked: Digest,
+}
+
+impl TakenMove {
+    /// Whether the request asks for something else. If its wait is over, its timer is not known.
+    fn differs(&self, timer: Option<&TimerId>, asked: Digest) -> bool {
+        timer.is_some_and(|timer| *timer != self.timer) || self.asked.differs(asked)
+    }
+}
+
+impl<T: Clone + Default> Keys<T> {
+    /// These keys, oldest first, with what is known of their requests.
+    pub fn of(keys: &[Key], asked: &[T]) -> Self {
+        let mut known = Self { in_order: Vec::new(), known: BTreeMap::new() };
+        let asked = asked.iter().cloned().chain(std::iter::repeat(T::default()));
+        for (key, asked) in keys.iter().zip(asked) {
             known.insert(key, asked);
         }
         known
     }
 
-    /// Adds a key and the digest of its request.
-    pub fn insert(&mut self, key: &Key, asked: Digest) {
+    /// Adds a key and what is known of its request.
+    pub fn insert(&mut self, key: &Key, asked: T) {
         if self.known.insert(key.clone(), asked).is_none() {
             self.in_order.push(key.clone());
         }
@@ -64,7 +80,9 @@ impl Keys {
     pub(super) fn carried(&self, limits: &Limits) -> Vec<Key> {
         newest(&self.in_order, limits, |key| key.as_str().len())
     }
+}
 
+impl Keys {
     /// Digests of the requests with these keys.
     pub(super) fn digests(&self, keys: &[Key]) -> Vec<Digest> {
         keys.iter().map(|key| self.known.get(key).copied().unwrap_or_default()).collect()
@@ -92,7 +110,7 @@ impl Run {
     pub(super) fn is_repeat(&self, input: &Input) -> Result<bool, Refusal> {
         let (known, key) = match input {
             Input::Signal(signal) => (&self.signal_keys, &signal.signal.key),
-            Input::RescheduleTimer(reschedule) => (&self.reschedule_keys, &reschedule.key),
+            Input::RescheduleTimer(reschedule) => return self.is_repeated_move(reschedule),
             Input::RequestCancel(request) => (&self.cancel_keys, &request.key),
             Input::Pause(paused) => (&self.pause_keys, &paused.key),
             Input::Unpause(unpaused) => (&self.unpause_keys, &unpaused.key),
@@ -119,35 +137,44 @@ impl Run {
         let Some((key, taken)) = key.as_ref().and_then(|key| known.known.get_key_value(key)) else {
             return Ok(false);
         };
-        if taken.differs(self.asked(input)) {
+        if taken.differs(asked(input)) {
             return Err(Refusal::KeyReused(key.clone()));
         }
         Ok(true)
+    }
+
+    fn is_repeated_move(&self, request: &RescheduleTimer) -> Result<bool, Refusal> {
+        let Some(key) = request.key.as_ref().filter(|key| self.reschedule_keys.contains(key))
+        else {
+            return Ok(false);
+        };
+        let timer = match &request.what {
+            Movable::Timer(timer) | Movable::Wait(WaitKey::Timer(timer)) => Some(timer),
+            Movable::Wait(WaitKey::Condition(wait)) => {
+                self.waits.get(wait).and_then(|wait| wait.spec.timer.as_ref())
+            }
+            Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
+        };
+        let asked = Digest::of_due_time(request.fire_at, request.after);
+        match self.taken_move(key) {
+            Some(taken) if taken.differs(timer, asked) => Err(Refusal::KeyReused(key.clone())),
+            _ => Ok(true),
+        }
+    }
+
+    /// The due time that the reschedule with this key has set.
+    pub fn moved_to(&self, key: &Key) -> Option<Timestamp> {
+        self.taken_move(key).map(|taken| taken.fire_at)
+    }
+
+    fn taken_move(&self, key: &Key) -> Option<&TakenMove> {
+        self.reschedule_keys.known.get(key)?.as_ref()
     }
 
     /// Whether the run has taken this signal, according to its key.
     pub fn has_signal(&self, SignalReceived { name, input, key, .. }: &SignalReceived) -> bool {
         let taken = key.as_ref().and_then(|key| self.signal_keys.known.get(key));
         taken.is_some_and(|taken| !taken.differs(Digest::of_message(name, input)))
-    }
-
-    /// Digest of an input, if inputs of its kind have content.
-    fn asked(&self, input: &Input) -> Digest {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
-        match input {
-            Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
-            Input::RescheduleTimer(RescheduleTimer { what, .. }) => {
-                let timer = match what {
-                    Movable::Timer(timer) | Movable::Wait(WaitKey::Timer(timer)) => Some(timer),
-                    Movable::Wait(WaitKey::Condition(wait)) => {
-                        self.waits.get(wait).and_then(|wait| wait.spec.timer.as_ref())
-                    }
-                    Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
-                };
-                timer.map_or(Digest::UNKNOWN, Digest::of_move)
-            }
-            _ => Digest::UNKNOWN,
-        }
     }
 
     /// Adds the key of a fact, whether it is numbered or buffered.
@@ -159,9 +186,13 @@ impl Run {
             }
             Fact::TimerRescheduled(TimerRescheduled {
                 timer,
-                by: Mover::Outside { key: Some(key), .. },
-                ..
-            }) => (&mut self.reschedule_keys, key, Digest::of_move(timer)),
+                fire_at,
+                by: Mover::Outside { key: Some(key), asked, .. },
+            }) => {
+                let taken = TakenMove { timer: timer.clone(), fire_at: *fire_at, asked: *asked };
+                self.reschedule_keys.insert(key, Some(taken));
+                return;
+            }
             Fact::RunCancelRequested(RunCancelRequested { key: Some(key), .. }) => {
                 (&mut self.cancel_keys, key, Digest::UNKNOWN)
             }
@@ -187,5 +218,14 @@ impl Run {
         self.cancel_keys = Keys::of(&previous.cancel_keys, &[]);
         self.pause_keys = Keys::of(&previous.pause_keys, &[]);
         self.unpause_keys = Keys::of(&previous.unpause_keys, &[]);
+    }
+}
+
+/// Digest of an input, if inputs of its kind have content and are known by a digest alone.
+fn asked(input: &Input) -> Digest {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
+    match input {
+        Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
+        _ => Digest::UNKNOWN,
     }
 }

@@ -38,7 +38,7 @@ pub use apply::FoldError;
 pub use describe::{Description, ShownActivity, ShownChild, ShownPhase, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
-pub use keys::Keys;
+pub use keys::{Keys, TakenMove};
 pub use liveness::{Liveness, ResumeSource};
 pub use snapshot::SNAPSHOT_VERSION;
 pub use start::{StartRun, start};

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{buffer, keys::Keys, volatile::Volatile};
+use super::{
+    buffer,
+    keys::{Keys, TakenMove},
+    volatile::Volatile,
+};
 use crate::{
     digest::Digest,
     effect::{Effect, RunOutcome},
@@ -103,7 +107,7 @@ pub struct Run {
     /// Keys of signals, oldest first.
     pub signal_keys: Keys,
     /// Keys of outside reschedules.
-    pub reschedule_keys: Keys,
+    pub reschedule_keys: Keys<Option<TakenMove>>,
     /// Keys of cancel requests.
     pub cancel_keys: Keys,
     pub pause_keys: Keys,

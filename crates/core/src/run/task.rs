@@ -36,7 +36,6 @@ use crate::{
 pub struct GivenTask {
     /// Names the start.
     pub start: StartId,
-    /// Which attempt.
     pub attempt: u32,
     /// Number of the last TaskCompleted, on which the task builds.
     pub previous: EventNumber,

@@ -20,6 +20,7 @@ use super::{
     Decision, FiredTimer, Movable, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft,
 };
 use crate::{
+    digest::Digest,
     event::{Event, Fact, Mover, Origin, TimerFired, TimerRescheduled},
     ids::TimerId,
     time::Timestamp,
@@ -48,9 +49,14 @@ pub(super) fn reschedule(
     };
     check(run, &timer, request.fire_at, draft.now())?;
     draft.room()?;
-    let by =
-        Mover::Outside { identity: request.identity, key: request.key, received_at: draft.now() };
-    draft.input(TimerRescheduled { timer, fire_at: request.fire_at, by });
+    let RescheduleTimer { fire_at, after, identity, key, .. } = request;
+    // Only a request with a key can be repeated.
+    let asked = match key {
+        Some(_) => Digest::of_due_time(fire_at, after),
+        None => Digest::UNKNOWN,
+    };
+    let by = Mover::Outside { identity, key, received_at: draft.now(), asked };
+    draft.input(TimerRescheduled { timer, fire_at, by });
     Ok(draft.finish(Reply::Done))
 }
 

@@ -9,7 +9,7 @@ use super::Timestamp;
 
 /// Text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no time; write it as 2026-11-30T12:00:00Z, with the zone: {reason}")]
+#[error("{text:?} is not a time; write it as 2026-11-30T12:00:00Z, with the zone: {reason}")]
 pub struct ParseTimestampError {
     text: String,
     reason: String,
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Timestamp {
             return deserializer.deserialize_str(Rfc3339);
         }
         let (seconds, nanos) = <(i64, u32)>::deserialize(deserializer)?;
-        Self::new(seconds, nanos).ok_or_else(|| de::Error::custom("no point in time"))
+        Self::new(seconds, nanos).ok_or_else(|| de::Error::custom("not a point in time"))
     }
 }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use abide_core::{
     command::Ask,
+    digest::Digest,
     event::{
         ActivityCancelled, Condition, Marker, MarkerKind, Mover, Origin, TaskTimedOut,
         TimerRescheduled, UpdateAdmitted, UpdateRequest,
@@ -140,7 +141,8 @@ fn older_histories_keep_the_firing_although_code_moved_the_timer_before() {
 
 fn moved_from_outside(history: History, seconds: u64) -> History {
     let (fire_at, received_at) = (at(history.next() + seconds), at(history.next()));
-    let by = Mover::Outside { identity: String::new(), key: None, received_at };
+    let by =
+        Mover::Outside { identity: String::new(), key: None, received_at, asked: Digest::UNKNOWN };
     history.add(TimerRescheduled { timer: "timer-1".into(), fire_at, by })
 }
 

@@ -46,7 +46,7 @@ fn marker(kind: MarkerKind, id: &str) -> Ask {
 fn another_kind_of_step() {
     let history = History::new().task().sleep("timer-1", 5).activity("activity-1", "after");
     assert_snapshot!(shown(&history, [Node::activity("charge")]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 TimerStarted timer-1, sleep
     - recorded     6 ActivityScheduled activity-1, after
@@ -59,7 +59,7 @@ fn another_kind_of_step() {
 fn another_activity_type() {
     let history = History::new().task().sleep("timer-1", 5).activity("activity-1", "refund");
     assert_snapshot!(shown(&history, [Node::Join(vec![Node::sleep(5), Node::activity("charge")])]), @r"
-    the code takes another step than history has at event 6
+    the code takes a different step than the history at event 6
                    4 TaskCompleted
                    5 TimerStarted timer-1, sleep
     - recorded     6 ActivityScheduled activity-1, refund
@@ -72,7 +72,7 @@ fn another_activity_type() {
 fn another_origin_of_a_timer() {
     let history = History::new().task().sleep("timer-1", 5);
     assert_snapshot!(shown(&history, [Node::signal_within("A", Duration::from_secs(5))]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 TimerStarted timer-1, sleep
     + code           TimerStarted timer-1, signal, A
@@ -85,7 +85,7 @@ fn another_signal_name() {
     let origin = Origin::ExternalEvent { name: "B".into() };
     let history = History::new().task().timer("timer-1", 5, Some(origin));
     assert_snapshot!(shown(&history, [Node::signal_within("A", Duration::from_secs(5))]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 TimerStarted timer-1, signal, B
     + code           TimerStarted timer-1, signal, A
@@ -97,7 +97,7 @@ fn another_signal_name() {
 fn a_timer_where_code_opens_a_condition() {
     let history = History::new().task().sleep("timer-1", 5);
     assert_snapshot!(shown(&history, [wait_until(condition(Some("ready"), None))]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 TimerStarted timer-1, sleep
     + code           WaitOpened wait-1, ready
@@ -110,7 +110,7 @@ fn a_timer_where_code_opens_a_condition() {
 fn a_key_where_there_was_none() {
     let history = History::new().task().did(opened(condition(None, None)));
     assert_snapshot!(shown(&history, [wait_until(condition(Some("approval.ready"), None))]), @r"
-    the code waits for another condition than history has at event 5
+    the code waits for a different condition than the history at event 5
                    4 TaskCompleted
     - recorded     5 WaitOpened wait-1
     + code           WaitOpened wait-1, approval.ready
@@ -124,7 +124,7 @@ fn a_key_where_there_was_none() {
 fn another_fingerprint() {
     let history = History::new().task().did(opened(condition(Some("ready"), Some("f1"))));
     assert_snapshot!(shown(&history, [wait_until(condition(Some("ready"), Some("f2")))]), @r"
-    the code waits for another condition than history has at event 5
+    the code waits for a different condition than the history at event 5
                    4 TaskCompleted
     - recorded     5 WaitOpened wait-1, ready
     + code           WaitOpened wait-1, ready
@@ -140,7 +140,7 @@ fn another_fingerprint_on_the_deadline() {
     let history = History::new().task().did(opened(condition(Some("ready"), None)));
     let history = history.timer("timer-1", 5, Some(origin));
     assert_snapshot!(shown(&history, [wait_until(condition(Some("ready"), Some("f2")))]), @r"
-    the code waits for another condition than history has at event 6
+    the code waits for a different condition than the history at event 6
                    4 TaskCompleted
                    5 WaitOpened wait-1, ready
     - recorded     6 TimerStarted timer-1, condition, ready
@@ -154,7 +154,7 @@ fn another_fingerprint_on_the_deadline() {
 fn another_child_type() {
     let history = History::new().task().child("order/child-1", "Ship");
     assert_snapshot!(shown(&history, [Node::child("Bill")]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 ChildInitiated default, order/child-1, Ship
     + code           ChildInitiated default, order/child-1, Bill
@@ -166,7 +166,7 @@ fn another_child_type() {
 fn another_child_id() {
     let history = History::new().task().child("shipment-7", "Ship");
     assert_snapshot!(shown(&history, [Node::child("Ship")]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 ChildInitiated default, shipment-7, Ship
     + code           ChildInitiated default, order/child-1, Ship
@@ -180,7 +180,7 @@ fn another_external_signal() {
     let ask = Ask::SignalExternal { target: target("other"), name, input, header };
     let history = History::new().task().did(ask);
     assert_snapshot!(shown(&history, [Node::SignalExternal { workflow: "other".into(), name: "go".into() }]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 ExternalSignalInitiated default, other, stop
     + code           ExternalSignalInitiated default, other, go
@@ -194,7 +194,7 @@ fn another_cancel_target() {
     let ask = Ask::CancelExternal { target: target("first"), mode, reason };
     let history = History::new().task().did(ask);
     assert_snapshot!(shown(&history, [Node::CancelExternal { workflow: "second".into() }]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 ExternalCancelInitiated default, first
     + code           ExternalCancelInitiated default, second
@@ -206,7 +206,7 @@ fn another_cancel_target() {
 fn another_marker() {
     let history = History::new().task().did(marker(MarkerKind::LocalActivity, "1"));
     assert_snapshot!(shown(&history, [Node::SideEffect]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 MarkerRecorded local activity, 1
     + code           MarkerRecorded side effect, side-effect-1
@@ -220,12 +220,12 @@ fn a_version_that_code_forgot() {
     let history = History::new().task().did(marker(MarkerKind::Version, "faster"));
     let history = history.sleep("timer-1", 5);
     assert_snapshot!(shown(&history, [Node::sleep(5)]), @r#"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 MarkerRecorded version, faster
     - recorded     6 TimerStarted timer-1, sleep
     + code           TimerStarted timer-1, sleep
-      the run follows the change "faster", and the code does not ask for it at this place: keep it there, as `patched` or as `deprecate_patch`, until the run has closed
+      the run follows the patch "faster", and the code has no call for it at this place: keep `patched` or `deprecate_patch` there until the run has closed
     "#);
 }
 
@@ -234,7 +234,7 @@ fn a_version_that_code_forgot() {
 fn another_close() {
     let history = History::new().task().completed();
     assert_snapshot!(shown(&history, [Node::Fail("no".into())]), @r"
-    the code takes another step than history has at event 5
+    the code takes a different step than the history at event 5
                    4 TaskCompleted
     - recorded     5 RunCompleted
     + code           RunFailed
@@ -246,7 +246,7 @@ fn another_close() {
 fn code_does_more() {
     let history = History::new().task().sleep("timer-1", 5).fired("timer-1").open_task();
     assert_snapshot!(shown(&history, [Node::Join(vec![Node::sleep(5), Node::activity("charge")])]), @r"
-    the code takes another step than history has at event 6
+    the code takes a different step than the history at event 6
                    4 TaskCompleted
                    5 TimerStarted timer-1, sleep
     - recorded     6 nothing more in this task
@@ -259,7 +259,7 @@ fn code_does_more() {
 fn code_does_less() {
     let history = History::new().task().sleep("timer-1", 5).activity("activity-1", "charge");
     assert_snapshot!(shown(&history, [Node::sleep(5)]), @r"
-    the code takes another step than history has at event 6
+    the code takes a different step than the history at event 6
                    4 TaskCompleted
                    5 TimerStarted timer-1, sleep
     - recorded     6 ActivityScheduled activity-1, charge
@@ -273,7 +273,7 @@ fn another_cancel() {
     let history = History::new().task().sleep("timer-1", 5).sleep("timer-2", 6);
     let history = history.fired("timer-2").task().cancelled("timer-2").completed();
     assert_snapshot!(shown(&history, [Node::Select(vec![Node::sleep(5), Node::sleep(6)])]), @r"
-    the code takes another step than history has at event 11
+    the code takes a different step than the history at event 11
                   10 TaskCompleted
     - recorded    11 TimerCancelled timer-2
     - recorded    12 RunCompleted
@@ -287,7 +287,7 @@ fn another_cancel() {
 fn an_event_that_no_task_caused() {
     let history = History::new().sleep("timer-1", 5);
     assert_snapshot!(shown(&history, [Node::sleep(5)]), @r"
-    the code takes another step than history has at event 2
+    the code takes a different step than the history at event 2
     - recorded     2 TimerStarted timer-1, sleep
     + code           nothing more in this task
     ");

@@ -1,8 +1,11 @@
 //! Results find the code that asked, by code's own ids.
 
-use abide_core::event::{
-    ChildCompleted, ChildStartFailed, DeliveryFailure, ExternalCancelFailed,
-    ExternalSignalDelivered, Mover, TimerRescheduled,
+use abide_core::{
+    digest::Digest,
+    event::{
+        ChildCompleted, ChildStartFailed, DeliveryFailure, ExternalCancelFailed,
+        ExternalSignalDelivered, Mover, TimerRescheduled,
+    },
 };
 use abide_program::{Node, Program};
 
@@ -38,7 +41,12 @@ fn external_requests_are_told_apart_by_their_order() {
 /// An operator moved a sleep; later the sleep is over.
 #[test]
 fn code_is_told_when_somebody_moves_its_timer() {
-    let by = Mover::Outside { identity: "operator".into(), key: None, received_at: at(6) };
+    let by = Mover::Outside {
+        identity: "operator".into(),
+        key: None,
+        received_at: at(6),
+        asked: Digest::UNKNOWN,
+    };
     let moved = TimerRescheduled { timer: "timer-1".into(), fire_at: at(60), by };
     let history = History::new().task().sleep("timer-1", 5).add(moved).fired("timer-1");
     let asks = history.open_task().asks(&Program::new([Node::sleep(5)]));

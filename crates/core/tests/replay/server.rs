@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
+    digest::Digest,
     event::*,
     failure::Failure,
     ids::{EventNumber, TimerId},
@@ -105,8 +106,12 @@ impl Server {
             Open::Timer(timer, started) => {
                 let (timer, started, fire_at) = (timer.clone(), *started, at(self.history.next()));
                 if choice.is_multiple_of(7) {
-                    let by =
-                        Mover::Outside { identity: String::new(), key: None, received_at: fire_at };
+                    let by = Mover::Outside {
+                        identity: String::new(),
+                        key: None,
+                        received_at: fire_at,
+                        asked: Digest::UNKNOWN,
+                    };
                     self.history.push(TimerRescheduled { timer, fire_at, by });
                 } else {
                     self.history.push(TimerFired { timer, started, fire_at });

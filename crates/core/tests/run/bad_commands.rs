@@ -41,7 +41,7 @@ fn refused_by(limits: Limits, asks: impl IntoIterator<Item = Ask>) -> String {
 #[test]
 fn a_close_must_be_the_last_command() {
     let message = refused([complete_run(), timer("v", 60)]);
-    assert_eq!(message, "command 1: a close must be the last command");
+    assert_eq!(message, "command 1: a command that closes the run must be the last one");
 }
 
 /// The first bad one is named; those before it are not carried out.
@@ -53,8 +53,8 @@ fn the_message_names_the_command() {
 
 #[test]
 fn timers() {
-    assert_eq!(refused([timer("t", 60)]), "command 1: timer t is open already");
-    assert_eq!(refused([timer("v", 60), timer("v", 60)]), "command 2: timer v is open already");
+    assert_eq!(refused([timer("t", 60)]), "command 1: timer t is already open");
+    assert_eq!(refused([timer("v", 60), timer("v", 60)]), "command 2: timer v is already open");
     assert_eq!(refused([cancel_timer("v")]), "command 1: there is no open timer v");
     assert_eq!(refused([move_timer("v", 60)]), "command 1: there is no open timer v");
     let message = refused([cancel_timer("t"), move_timer("t", 60)]);
@@ -63,7 +63,7 @@ fn timers() {
 
 #[test]
 fn waits() {
-    assert_eq!(refused([open_wait("w", None)]), "command 1: wait w is open already");
+    assert_eq!(refused([open_wait("w", None)]), "command 1: wait w is already open");
     for ask in [Ask::SatisfyWait, Ask::TimeOutWait, Ask::CancelWait] {
         assert_eq!(refused([ask("v".into())]), "command 1: there is no open wait v");
         let twice = refused([ask("w".into()), ask("w".into())]);
@@ -174,7 +174,7 @@ fn timer_of(origin: Option<Origin>, details: Option<WaitDetails>) -> Ask {
 
 #[test]
 fn activities() {
-    assert_eq!(refused([activity("a")]), "command 1: activity a is open already");
+    assert_eq!(refused([activity("a")]), "command 1: activity a is already open");
     let cancel = Ask::CancelActivity("b".into());
     assert_eq!(refused([cancel]), "command 1: there is no pending activity b");
     let mut spec = activity_spec("b");
@@ -185,15 +185,15 @@ fn activities() {
 
 #[test]
 fn updates() {
-    assert_eq!(refused([accept("u")]), "command 1: update u was accepted before");
-    assert_eq!(refused([reject("u")]), "command 1: update u was accepted before");
+    assert_eq!(refused([accept("u")]), "command 1: update u was already accepted");
+    assert_eq!(refused([reject("u")]), "command 1: update u was already accepted");
     let message = refused([complete_update("v")]);
     assert_eq!(message, "command 1: there is no open accepted update v");
     let twice = [complete_update("u"), complete_update("u")];
     assert_eq!(refused(twice), "command 2: there is no open accepted update u");
     for again in [accept("v"), reject("v")] {
         let asks = [accept("v"), complete_update("v"), again];
-        assert_eq!(refused(asks), "command 3: update v was accepted before");
+        assert_eq!(refused(asks), "command 3: update v was already accepted");
     }
 }
 

@@ -281,7 +281,7 @@ fn a_full_buffer_takes_nothing_more() {
         world.resolve_input("a", 1, completed),
         Input::RequestCancel(Default::default()),
         Input::Pause(Default::default()),
-        Input::EffectAnswered { number: 1, answer: abide_core::effect::Answer::Applied },
+        Input::EffectAnswered { number: 1, answer: abide_core::effect::EffectOutcome::Applied },
     ];
     for input in inputs {
         assert_eq!(world.refused(input), Refusal::Busy);

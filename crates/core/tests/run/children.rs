@@ -1,7 +1,7 @@
 //! Children and requests to other workflows: the outbox, the answers, and what others do to this run.
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, RunOutcome},
+    effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::*,
     ids::RunId,
     retry::RetryState,
@@ -21,7 +21,7 @@ fn initiated() -> World {
 /// A run whose child runs.
 fn running() -> World {
     let mut world = initiated();
-    world.answer(1, Answer::Applied);
+    world.answer(1, EffectOutcome::Applied);
     world.task([]);
     world
 }
@@ -66,7 +66,7 @@ fn a_grandchild_knows_the_topmost_ancestor() {
 #[test]
 fn a_child_that_was_started_is_known_to_run() {
     let mut world = initiated();
-    assert_eq!(world.answer(1, Answer::Applied).names, ["ChildStarted", "TaskScheduled"]);
+    assert_eq!(world.answer(1, EffectOutcome::Applied).names, ["ChildStarted", "TaskScheduled"]);
     assert!(world.run.outbox.is_empty());
     assert!(world.run.children[&5].started);
 }
@@ -74,7 +74,7 @@ fn a_child_that_was_started_is_known_to_run() {
 #[test]
 fn a_child_that_can_not_be_started_is_gone() {
     let mut world = initiated();
-    let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
+    let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
     assert_eq!(world.answer(1, answer).names, ["ChildStartFailed", "TaskScheduled"]);
     assert!(world.run.children.is_empty() && world.run.outbox.is_empty());
 }
@@ -82,9 +82,9 @@ fn a_child_that_can_not_be_started_is_gone() {
 #[test]
 fn an_answer_is_taken_once() {
     let mut world = initiated();
-    world.answer(1, Answer::Applied);
-    assert_eq!(world.answer(1, Answer::Applied).reply, Reply::Repeat);
-    assert_eq!(world.answer(99, Answer::Applied).reply, Reply::Repeat);
+    world.answer(1, EffectOutcome::Applied);
+    assert_eq!(world.answer(1, EffectOutcome::Applied).reply, Reply::Repeat);
+    assert_eq!(world.answer(99, EffectOutcome::Applied).reply, Reply::Repeat);
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn an_answer_in_the_buffer_is_taken_once() {
     let mut world = initiated();
     world.signal("go");
     world.start_task();
-    assert_eq!(world.answer(1, Answer::Applied).names, ["InputBuffered"]);
-    assert_eq!(world.answer(1, Answer::Applied).reply, Reply::Repeat);
+    assert_eq!(world.answer(1, EffectOutcome::Applied).names, ["InputBuffered"]);
+    assert_eq!(world.answer(1, EffectOutcome::Applied).reply, Reply::Repeat);
     assert!(world.run.outbox.is_empty(), "the answer is durable, so nothing is sent again");
     assert_eq!(world.complete([]).names[2..4], ["ChildStarted", "TaskScheduled"]);
 }
@@ -103,7 +103,7 @@ fn every_end_of_a_child_is_told() {
     for (outcome, name) in outcomes() {
         let mut world = running();
         let took = world.deliver(closed(&world, outcome));
-        assert_eq!(took.reply, Reply::Delivered(Answer::Applied));
+        assert_eq!(took.reply, Reply::Delivered(EffectOutcome::Applied));
         assert_eq!(took.names, [name, "TaskScheduled"]);
         assert!(world.run.children.is_empty());
     }
@@ -116,7 +116,7 @@ fn a_close_that_overtakes_the_start_writes_the_start_first() {
         let mut world = initiated();
         let took = world.deliver(closed(&world, outcome));
         assert_eq!(took.names, ["ChildStarted", name, "TaskScheduled"]);
-        assert_eq!(world.answer(1, Answer::Applied).reply, Reply::Repeat);
+        assert_eq!(world.answer(1, EffectOutcome::Applied).reply, Reply::Repeat);
     }
 }
 
@@ -125,7 +125,7 @@ fn a_close_that_overtakes_the_start_in_the_buffer_writes_one_start() {
     let mut world = initiated();
     world.signal("go");
     world.start_task();
-    world.answer(1, Answer::Applied);
+    world.answer(1, EffectOutcome::Applied);
     let action = closed(&world, RunOutcome::Completed(Vec::new()));
     assert_eq!(world.deliver(action.clone()).names, ["InputBuffered"]);
     assert!(world.deliver(action).names.is_empty(), "a repeat");
@@ -138,7 +138,7 @@ fn a_close_of_an_unknown_child_changes_nothing() {
     let action = closed(&world, RunOutcome::Completed(Vec::new()));
     world.deliver(action.clone());
     let again = world.deliver(action);
-    assert_eq!((again.reply, again.names.len()), (Reply::Delivered(Answer::Applied), 0));
+    assert_eq!((again.reply, again.names.len()), (Reply::Delivered(EffectOutcome::Applied), 0));
 }
 
 /// What a closing parent does to its children, in order of their start.
@@ -150,7 +150,7 @@ fn the_parent_close_policies() {
         child_with("c", ParentClosePolicy::RequestCancel),
     ]);
     for number in 1..=3 {
-        world.answer(number, Answer::Applied);
+        world.answer(number, EffectOutcome::Applied);
     }
     world.task([complete_run()]);
     let sent: Vec<_> = world.effects().iter().map(|effect| (*effect).clone()).collect();
@@ -184,19 +184,19 @@ fn a_closed_run_settles_its_effects() {
     let mut world = World::after([child("c"), signal_external("go")]);
     world.terminate();
     for number in 1..=3 {
-        assert_eq!(world.answer(number, Answer::Applied).names, ["EffectSettled"]);
-        assert_eq!(world.answer(number, Answer::Applied).reply, Reply::Repeat);
+        assert_eq!(world.answer(number, EffectOutcome::Applied).names, ["EffectSettled"]);
+        assert_eq!(world.answer(number, EffectOutcome::Applied).reply, Reply::Repeat);
     }
     assert!(world.run.outbox.is_empty());
 }
 
 #[test]
 fn requests_to_others_and_their_answers() {
-    let gone = Answer::Failed(DeliveryFailure::NotFound);
+    let gone = EffectOutcome::Failed(DeliveryFailure::NotFound);
     let cases = [
-        (signal_external("go"), Answer::Applied, "ExternalSignalDelivered"),
+        (signal_external("go"), EffectOutcome::Applied, "ExternalSignalDelivered"),
         (signal_external("go"), gone, "ExternalSignalFailed"),
-        (cancel_external(CancelMode::Request), Answer::Applied, "ExternalCancelDelivered"),
+        (cancel_external(CancelMode::Request), EffectOutcome::Applied, "ExternalCancelDelivered"),
         (cancel_external(CancelMode::Terminate), gone, "ExternalCancelFailed"),
     ];
     for (ask, answer, name) in cases {
@@ -221,9 +221,9 @@ fn each_answer_settles_its_own_effect() {
     };
     world.deliver(closes(6));
     assert_eq!(outbox(&world), [1, 3, 4]);
-    world.answer(3, Answer::Applied);
+    world.answer(3, EffectOutcome::Applied);
     assert_eq!(outbox(&world), [1, 4]);
-    world.answer(4, Answer::Applied);
+    world.answer(4, EffectOutcome::Applied);
     world.deliver(closes(8));
     world.deliver(closes(5));
     assert!(world.run.children.is_empty() && world.run.externals.is_empty());
@@ -236,7 +236,7 @@ fn a_delivered_signal_names_its_source() {
     world.go_to(4);
     let (name, input, header) = ("go".into(), payloads("x"), Default::default());
     let took = world.deliver(Action::Signal { name, input, header });
-    assert_eq!(took.reply, Reply::Delivered(Answer::Applied));
+    assert_eq!(took.reply, Reply::Delivered(EffectOutcome::Applied));
     let Fact::SignalReceived(signal) = world.fact("SignalReceived") else { panic!() };
     assert_eq!((signal.source, signal.received_at), (Some(other()), at(4)));
 }
@@ -259,7 +259,7 @@ fn a_delivered_cancel_request_is_taken_once() {
     let cancel = Action::Cancel { mode: CancelMode::Request, reason: "stop".into() };
     assert_eq!(world.deliver(cancel.clone()).names, ["RunCancelRequested", "TaskScheduled"]);
     let again = world.deliver(cancel);
-    assert_eq!((again.reply, again.names.len()), (Reply::Delivered(Answer::Applied), 0));
+    assert_eq!((again.reply, again.names.len()), (Reply::Delivered(EffectOutcome::Applied), 0));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_run_may_be_terminated_by_another() {
     world.start_task();
     let cancel = Action::Cancel { mode: CancelMode::Terminate, reason: "stop".into() };
     let took = world.deliver(cancel);
-    assert_eq!(took.reply, Reply::Delivered(Answer::Applied));
+    assert_eq!(took.reply, Reply::Delivered(EffectOutcome::Applied));
     assert_eq!(took.names, ["TaskStarted", "TaskFailed", "RunTerminated"]);
 }
 
@@ -277,14 +277,14 @@ fn a_closed_run_answers_that_it_is_closed() {
     let mut world = World::new();
     world.terminate();
     let took = world.deliver(Action::Cancel { mode: CancelMode::Request, reason: String::new() });
-    assert_eq!(took.reply, Reply::Delivered(Answer::Failed(DeliveryFailure::Closed)));
+    assert_eq!(took.reply, Reply::Delivered(EffectOutcome::Failed(DeliveryFailure::Closed)));
 }
 
 #[test]
 fn an_open_run_is_no_free_workflow_id() {
     let Action::StartChild(start) = initiated().effects()[0].action.clone() else { panic!() };
     let took = World::new().deliver(Action::StartChild(start));
-    assert_eq!(took.reply, Reply::Delivered(Answer::Failed(DeliveryFailure::AlreadyExists)));
+    assert_eq!(took.reply, Reply::Delivered(EffectOutcome::Failed(DeliveryFailure::AlreadyExists)));
 }
 
 /// The parent is notified once, by the last run of the chain.

@@ -1,8 +1,14 @@
 //! Idempotency keys: an input is taken once, over crashes, the close of its run and the runs after it.
 
+use std::time::Duration;
+
 use abide_core::{
     command::{Ask, ContinueAsNew},
-    event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused, SignalReceived},
+    digest::Digest,
+    event::{
+        Mover, RunCancelRequested, RunPaused, RunTerminated, RunUnpaused, SignalReceived,
+        TimerRescheduled,
+    },
     ids::Key,
     payload::Extension,
     run::{Input, Movable, Refusal, Reply, RescheduleTimer, Signal, WaitKey},
@@ -183,20 +189,56 @@ fn a_key_whose_use_is_not_known_is_a_repeat() {
 }
 
 #[test]
-fn a_key_that_comes_back_with_the_move_of_another_timer_is_refused() {
+fn a_key_that_comes_back_with_another_move_is_refused() {
     let mut world = World::after([timer("t", 60), timer("u", 60)]);
     let moved = || World::move_input("t", at(90), Some("once"));
     world.take(moved());
     for _ in 0..2 {
         assert_eq!(world.take(moved()).reply, Reply::Repeat);
-        // A caller that repeats "in an hour" computes another time.
         let later = World::move_input("t", at(91), Some("once"));
-        assert_eq!(world.take(later).reply, Reply::Repeat);
-        assert_eq!(world.run.timers[&"t".into()].spec.fire_at, at(90), "the first one counts");
+        assert_eq!(world.refused(later), Refusal::KeyReused("once".into()));
+        assert_eq!(world.run.moved_to(&"once".into()), Some(at(90)), "the first one counts");
         let other = World::move_input("u", at(90), Some("once"));
         assert_eq!(world.refused(other), Refusal::KeyReused("once".into()));
         world.crash();
     }
+}
+
+fn move_after(seconds: u64, due: u64) -> Input {
+    let (what, identity, after) = ("t".into(), "operator".into(), Duration::from_secs(seconds));
+    let after = Some(after);
+    Input::RescheduleTimer(RescheduleTimer { what, fire_at: at(due), after, identity, key: key() })
+}
+
+#[test]
+fn a_move_to_a_time_from_now_is_the_same_request_when_repeated_later() {
+    let mut world = World::after([timer("t", 60)]);
+    world.take(move_after(80, 90));
+    for _ in 0..2 {
+        assert_eq!(world.take(move_after(80, 95)).reply, Reply::Repeat);
+        assert_eq!(world.run.moved_to(&"once".into()), Some(at(90)), "the first one counts");
+        assert_eq!(world.refused(move_after(70, 85)), Refusal::KeyReused("once".into()));
+        world.crash();
+    }
+}
+
+/// Logs of older code do not say which time was asked for.
+#[test]
+fn a_recorded_move_without_the_time_asked_for_takes_any_repeat() {
+    let mut world = World::after([timer("t", 60), timer("u", 60)]);
+    let by = Mover::Outside {
+        identity: "operator".into(),
+        key: key(),
+        received_at: at(1),
+        asked: Digest::UNKNOWN,
+    };
+    world.append(TimerRescheduled { timer: "t".into(), fire_at: at(90), by });
+    for repeat in [move_after(80, 95), World::move_input("t", at(90), Some("once"))] {
+        assert_eq!(world.take(repeat).reply, Reply::Repeat);
+        assert_eq!(world.run.moved_to(&"once".into()), Some(at(90)));
+    }
+    let other = World::move_input("u", at(90), Some("once"));
+    assert_eq!(world.refused(other), Refusal::KeyReused("once".into()));
 }
 
 /// A wait is moved by its own name, which is that of its timer here.
@@ -212,7 +254,13 @@ fn a_move_may_be_repeated_by_the_name_of_the_wait() {
     let by_wait = |wait: &str| {
         let what = Movable::Wait(WaitKey::Condition(wait.into()));
         let (identity, key) = ("operator".into(), key());
-        Input::RescheduleTimer(RescheduleTimer { what, fire_at: at(90), identity, key })
+        Input::RescheduleTimer(RescheduleTimer {
+            what,
+            fire_at: at(90),
+            after: None,
+            identity,
+            key,
+        })
     };
     assert_eq!(world.take(by_wait("w")).reply, Reply::Repeat);
     assert_eq!(world.refused(by_wait("v")), Refusal::KeyReused("once".into()));

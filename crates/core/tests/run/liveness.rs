@@ -2,7 +2,7 @@
 
 use abide_core::{
     command::Ask,
-    effect::Answer,
+    effect::EffectOutcome,
     event::Origin,
     run::{Liveness, ResumeSource, StartRun},
     time::Timestamp,
@@ -78,7 +78,7 @@ fn a_run_that_waits_for_an_activity() {
 fn a_run_that_waits_for_other_workflows() {
     let mut world = World::after([child("c")]);
     check(&world, Liveness::ChildPending, &[ResumeSource::Child]);
-    world.answer(1, Answer::Applied);
+    world.answer(1, EffectOutcome::Applied);
     world.task([]);
     check(&world, Liveness::ChildPending, &[ResumeSource::Child]);
     let world = World::after([signal_external("go")]);

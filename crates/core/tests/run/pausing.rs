@@ -28,7 +28,7 @@ fn a_pause_is_an_event_without_task() {
 fn a_run_is_paused_once() {
     let mut world = paused();
     let refusal = world.refused(Input::Pause(Default::default()));
-    assert_eq!(refusal.to_string(), "the run is paused already");
+    assert_eq!(refusal.to_string(), "the run is already paused");
     world.unpause();
     let refusal = world.refused(Input::Unpause(Default::default()));
     assert_eq!(refusal.to_string(), "the run is not paused");

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, RunOutcome},
+    effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::{Condition, Delivery, DeliveryFailure, Fact, Mover},
     ids::EventNumber,
     retry::{RetryPolicy, RetryState},
@@ -182,7 +182,7 @@ impl Play {
     /// Goes to the next due time.
     fn due(&mut self) {
         let run = &self.world.run;
-        let due = |key| Some((run.look_again_at(&key)?, key));
+        let due = |key| Some((run.next_check_at(&key)?, key));
         let times = run.due_keys().into_iter().filter_map(due);
         let held_back = run.task_not_before();
         match times.min() {
@@ -239,8 +239,8 @@ impl Play {
             }
             Happening::Effect(choice) => {
                 let number = pick(run.outbox.keys(), choice)?;
-                let failed = Answer::Failed(DeliveryFailure::NotFound);
-                let answer = if choice.is_multiple_of(4) { failed } else { Answer::Applied };
+                let failed = EffectOutcome::Failed(DeliveryFailure::NotFound);
+                let answer = if choice.is_multiple_of(4) { failed } else { EffectOutcome::Applied };
                 Input::EffectAnswered { number, answer }
             }
             Happening::CloseChild(choice) => {

@@ -1,7 +1,7 @@
 //! A scenario for each row of the table of waits: a program, and what happens to it.
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, RunOutcome},
+    effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::Fact,
     retry::{RetryPolicy, RetryState},
     run::StartRun,
@@ -213,14 +213,14 @@ fn retries() -> Vec<Scenario> {
         }),
         Scenario::new("child-retry-recorded", [Node::Child(child)], |world, worker| {
             worker.drain(world);
-            world.answer(1, Answer::Applied);
+            world.answer(1, EffectOutcome::Applied);
             worker.drain(world);
             world.go_to(5);
             let (failure, retry_state) = (failure("boom"), RetryState::PolicyNotSet);
             close_child(world, RunOutcome::Failed { failure, retry_state });
             until_due(world, worker, 6, "timer-1");
             worker.drain(world);
-            world.answer(2, Answer::Applied);
+            world.answer(2, EffectOutcome::Applied);
             close_child(world, RunOutcome::Completed(payloads("shipped")));
         }),
     ]

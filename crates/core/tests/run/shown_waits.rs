@@ -45,6 +45,7 @@ fn move_wait(wait: WaitKey, due: u64) -> Input {
     Input::RescheduleTimer(RescheduleTimer {
         what: Movable::Wait(wait),
         fire_at: at(due),
+        after: None,
         identity: "operator".into(),
         key: None,
     })

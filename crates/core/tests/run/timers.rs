@@ -2,6 +2,7 @@
 
 use abide_core::{
     command::Ask,
+    digest::Digest,
     event::{Fact, Guards, Mover, Origin},
     list::WaitKind,
     run::{Input, Liveness, Refusal, Reply, TimerKey},
@@ -117,7 +118,12 @@ fn a_move_from_outside_is_one_event_and_no_task() {
     assert_eq!(world.timer_due("t"), Some(at(50)));
     assert_eq!(world.run.liveness(), Liveness::TimerPending);
     let Fact::TimerRescheduled(moved) = world.last_fact() else { panic!() };
-    let by = Mover::Outside { identity: "operator".into(), key: None, received_at: at(3) };
+    let by = Mover::Outside {
+        identity: "operator".into(),
+        key: None,
+        received_at: at(3),
+        asked: Digest::UNKNOWN,
+    };
     assert_eq!((moved.fire_at, moved.by), (at(50), by));
 }
 
@@ -169,7 +175,7 @@ fn a_timer_can_not_be_moved_into_the_past() {
 fn a_timer_can_not_be_moved_past_its_limit() {
     let guards = Guards { not_after: Some(at(20)), max_extensions: None };
     let mut world = World::after([guarded("t", 10, guards)]);
-    let expected = "the new due time 2027-01-15T08:00:21Z is after 2027-01-15T08:00:20Z, the latest \
+    let expected = "the new due time 2027-01-15T08:00:21Z is later than 2027-01-15T08:00:20Z, the latest \
                     that the timer allows";
     assert_eq!(refusal(&mut world, 21), expected);
     assert_eq!(world.move_timer("t", 20).reply, Reply::Done);
@@ -181,7 +187,7 @@ fn a_timer_can_be_moved_as_often_as_it_allows() {
     let mut world = World::after([guarded("t", 10, guards)]);
     world.move_timer("t", 20);
     world.move_timer("t", 30);
-    let expected = "the timer was moved 2 times, as often as it allows";
+    let expected = "the timer has been rescheduled 2 times, the maximum that it allows";
     assert_eq!(refusal(&mut world, 40), expected);
 }
 
@@ -207,7 +213,7 @@ fn moves_in_the_buffer_count() {
 #[test]
 fn a_wait_without_deadline_can_not_be_given_one() {
     let mut world = World::after([endless("t", "approve")]);
-    let expected = "timer t stands for a wait without deadline, which cannot be given one";
+    let expected = "timer t belongs to a wait without deadline, which cannot be rescheduled";
     assert_eq!(refusal(&mut world, 50), expected);
 }
 
@@ -217,7 +223,7 @@ fn a_timer_can_not_be_moved_to_never() {
     let refusal = world.refused(World::move_input("t", Timestamp::NEVER, None));
     assert_eq!(
         refusal.to_string(),
-        "timer t cannot be moved to 9999-12-31T23:59:59.999999999Z, which means never"
+        "timer t cannot be rescheduled to 9999-12-31T23:59:59.999999999Z, which means never"
     );
 }
 

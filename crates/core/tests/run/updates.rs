@@ -288,7 +288,7 @@ fn a_carried_update_that_was_rejected_cannot_be_accepted_later() {
     world.task([reject("u")]);
     world.signal("go");
     let Reply::TaskRefused { message, .. } = world.task([accept("u")]).reply else { panic!() };
-    assert_eq!(message, "command 1: update u was rejected before");
+    assert_eq!(message, "command 1: update u was already rejected");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn an_update_with_an_outcome_keeps_it() {
     world.signal("go");
     let took = world.task([reject("u")]);
     let Reply::TaskRefused { message, .. } = took.reply else { panic!() };
-    assert_eq!(message, "command 1: update u was accepted before");
+    assert_eq!(message, "command 1: update u was already accepted");
     assert_eq!(world.update("u"), Stage::Completed(Outcome::Completed(payloads("done"))));
 }
 

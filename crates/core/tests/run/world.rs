@@ -5,7 +5,7 @@
 use abide_core::{
     codec::{self, Row},
     command::Ask,
-    effect::{Action, Answer, Effect},
+    effect::{Action, Effect, EffectOutcome},
     event::*,
     failure::Failure,
     ids::{EventNumber, StartId},
@@ -99,6 +99,15 @@ impl World {
 
     pub(crate) fn refused(&mut self, input: Input) -> Refusal {
         self.decide(input).unwrap_err()
+    }
+
+    /// Appends an event as other code wrote it.
+    pub(crate) fn append(&mut self, fact: impl Into<Fact>) {
+        let (number, body) = (self.run.last_event + 1, Body::new(fact.into()));
+        let records = vec![Record::Event(Event { number, time: self.now, body })];
+        self.run.fold_more(&records).unwrap();
+        let reply = Reply::Done;
+        self.write(Decision { records, reply, rejected: Vec::new(), successor: None });
     }
 
     fn write(&mut self, decision: Decision) -> Took {
@@ -369,6 +378,7 @@ impl World {
         Input::RescheduleTimer(RescheduleTimer {
             what: timer.into(),
             fire_at,
+            after: None,
             identity: "operator".into(),
             key: key.map(Into::into),
         })
@@ -443,7 +453,7 @@ impl World {
     // Other workflows.
 
     /// The effect's target answers.
-    pub(crate) fn answer(&mut self, number: u64, answer: Answer) -> Took {
+    pub(crate) fn answer(&mut self, number: u64, answer: EffectOutcome) -> Took {
         self.take(Input::EffectAnswered { number, answer })
     }
 

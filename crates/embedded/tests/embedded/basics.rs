@@ -103,6 +103,20 @@ async fn a_hello_has_its_result() {
     engine.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_start_without_an_id_draws_one() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(worker(&engine));
+    let client = engine.client();
+    let one = client.start_new::<Hello>("Ada".into()).await.unwrap();
+    let other = client.start_new::<Hello>("Bob".into()).await.unwrap();
+    assert_ne!(one.id(), other.id());
+    let again = client.handle::<Hello>(one.id().clone());
+    assert_eq!(again.result().await.unwrap(), "Hello, Ada!");
+    assert_eq!(other.result().await.unwrap(), "Hello, Bob!");
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_runs_at_once_on_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,7 +231,7 @@ async fn a_worker_with_nothing_to_run_or_two_of_a_name_does_not_start() {
     assert!(error.contains("neither workflows nor activities"), "{error}");
     let twice = engine.worker().workflow::<Hello>().workflow::<Hello>();
     let error = twice.run().await.unwrap_err().to_string();
-    assert!(error.contains("Hello is registered already"), "{error}");
+    assert!(error.contains("Hello is already registered"), "{error}");
 }
 
 #[tokio::test]

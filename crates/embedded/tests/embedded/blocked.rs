@@ -64,7 +64,7 @@ async fn a_blocked_run_goes_on_with_the_right_build() {
     assert_eq!(description.status, RunStatus::ReplayBlocked);
     let trouble = description.trouble.unwrap();
     let message = &trouble.failure.message;
-    assert!(message.contains("takes another step than history has"), "{message}");
+    assert!(message.contains("takes a different step than the history"), "{message}");
     assert!(trouble.blocked.unwrap().expected.contains("Timer"));
     let error = handle.query(Order::status, ()).await.unwrap_err();
     assert!(matches!(error, ClientError::Blocked(_)), "{error}");

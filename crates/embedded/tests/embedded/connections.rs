@@ -151,7 +151,7 @@ async fn a_worker_of_an_unknown_namespace_is_refused() {
     let WorkerError::Refused(CallError::Invalid(invalid)) = refused else {
         panic!("not refused: {refused}");
     };
-    assert!(invalid.problem.contains("there is: default"), "{invalid}");
+    assert!(invalid.problem.contains("known namespaces: default"), "{invalid}");
 }
 
 async fn connect(engine: &Embedded, name: &str) -> Box<dyn Session> {

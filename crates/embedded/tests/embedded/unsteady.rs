@@ -11,7 +11,7 @@ use std::{
 use abide::{
     Client,
     future::BoxFuture,
-    transport::{Answer, Given, Session, SessionSender, Transport},
+    transport::{AnswerFuture, Given, Session, SessionSender, Transport},
 };
 use abide_core::{
     dispatch::{QueueKey, Worker as Named},
@@ -91,7 +91,7 @@ impl Unsteady {
 }
 
 impl Transport for Unsteady {
-    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+    fn ask(&self, operation: AnyOperation) -> AnswerFuture<'_, AnyAnswer> {
         let unread = match operation.name() {
             OperationName::History => self.unread.lock().unwrap().pop_front(),
             _ => None,
@@ -119,7 +119,7 @@ impl Transport for Unsteady {
         &self,
         worker: Named,
         takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>> {
+    ) -> AnswerFuture<'_, Box<dyn Session>> {
         Box::pin(async move {
             self.streams.fetch_add(1, Ordering::SeqCst);
             self.connected.notify_one();
@@ -176,7 +176,7 @@ impl SessionSender for Sender {
         self.inner.withdraw();
     }
 
-    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+    fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer> {
         let left = |left: u32| left.checked_sub(1);
         match &report {
             Report::Heartbeat(..)

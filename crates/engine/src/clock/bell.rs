@@ -17,27 +17,27 @@ use super::monotonic_now;
 
 /// Handle of the thread.
 #[derive(Clone, Debug)]
-pub(super) struct Bell(Arc<Shared>);
+pub(super) struct Bell(Arc<BellState>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct BellState {
+    waiting: Mutex<Sleepers>,
     sooner: Condvar,
 }
 
 /// Wakers in order of time; a number distinguishes those of the same time.
 #[derive(Debug, Default)]
-struct Waiting {
-    wakers: BTreeMap<Place, Waker>,
+struct Sleepers {
+    wakers: BTreeMap<AlarmKey, Waker>,
     numbers: u64,
 }
 
-type Place = (Instant, u64);
+type AlarmKey = (Instant, u64);
 
 impl Bell {
     /// Starts the thread, which runs as long as the process.
     pub(super) fn start() -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(BellState::default());
         let bell = Self(Arc::clone(&shared));
         thread::Builder::new().name("abide-clock".into()).spawn(move || shared.ring())?;
         Ok(bell)
@@ -49,7 +49,7 @@ impl Bell {
     }
 }
 
-impl Shared {
+impl BellState {
     fn ring(&self) {
         let mut waiting = self.lock();
         loop {
@@ -73,7 +73,7 @@ impl Shared {
     }
 
     /// The map is consistent whenever the lock is released, also by a panic.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Sleepers> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,7 +83,7 @@ impl Shared {
 pub(super) struct Ring {
     bell: Bell,
     at: Instant,
-    place: Option<Place>,
+    place: Option<AlarmKey>,
 }
 
 impl Future for Ring {

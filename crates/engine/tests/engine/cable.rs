@@ -1,5 +1,5 @@
-//! The way of one node to a store in memory that all nodes share. Once it is cut, nothing reaches the
-//! store and nothing is answered.
+//! The connection of one node to the in-memory store that all nodes share. Once it is cut, no request
+//! reaches the store and none is answered.
 
 use std::{
     future::pending,
@@ -18,8 +18,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     memory::MemoryStore,
     rows::{
-        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -54,10 +54,6 @@ impl Store for Cable {
         self.ask(|store| store.shard(shard))
     }
 
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
-        self.ask(|store| store.run(shard, run))
-    }
-
     fn runs_of(
         &self,
         shard: ShardId,
@@ -67,8 +63,8 @@ impl Store for Cable {
         self.ask(|store| store.runs_of(shard, workflow, limit))
     }
 
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
-        self.ask(|store| store.snapshot(shard, run))
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
+        self.ask(|store| store.load(shard, run, limit))
     }
 
     fn log(

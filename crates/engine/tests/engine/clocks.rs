@@ -1,4 +1,4 @@
-//! An engine whose clock is set forwards and back again.
+//! An engine whose clock is set forward and back again.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use crate::support::{closed, connect, history, programs, start, work, workflow};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The system's clock, ahead by so many milliseconds.
+/// The system clock, ahead by this number of milliseconds.
 #[derive(Default)]
 struct SetClock(AtomicU64);
 
@@ -34,7 +34,7 @@ impl SetClock {
         Duration::from_millis(self.0.load(SeqCst))
     }
 
-    /// When the system's clock shows what this one calls `at`.
+    /// The time of the system clock when this clock shows `at`.
     fn by_the_system(&self, at: Timestamp) -> Timestamp {
         let since = at.saturating_since(Timestamp::EPOCH);
         if at.never() { at } else { Timestamp::EPOCH.saturating_add(since - self.ahead()) }
@@ -73,7 +73,7 @@ async fn a_run_that_starts_after_the_clock_was_set_back_has_the_true_time_and_sl
     };
     let set = async |ahead, expected: &str| {
         clock.set_ahead(ahead);
-        // Shards notice by themselves, also those that have nothing to do.
+        // Idle shards notice the step, too.
         while engine
             .health()
             .clock

@@ -1,5 +1,5 @@
-//! Several engines on one store: each serves its share of the shards, any of them takes any call, and
-//! a worker at one of them gets work of all.
+//! Several engines on one store: each owns its share of the shards, each accepts every call, and a worker
+//! connected to one of them receives tasks of all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ fn task_of(given: Given) -> RunId {
     }
 }
 
-/// A worker that comes back when its stream ends, as it does when the node was too slow for its lease.
+/// A worker that reconnects when its stream ends, which happens when the node loses its lease.
 fn work_at(engine: &Arc<Engine>, session: &'static str, programs: &Programs) {
     let (engine, programs) = (Arc::clone(engine), Arc::clone(programs));
     tokio::spawn(async move {
@@ -159,7 +159,7 @@ async fn calls_wait_for_a_shard_that_moves() {
     assert!(caller.await.expect("no call failed") > 0);
 }
 
-/// A commit of the node never comes back, so its shard never ends there.
+/// A commit of the node is never answered, so the node never releases the shard.
 #[tokio::test]
 async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
     let cluster = Cluster::of(2).await;
@@ -190,7 +190,7 @@ async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
     assert!(ask_here(good, Describe { target: target(&id) }).await.is_ok(), "it has taken the run");
 }
 
-/// What was under way on a link that breaks is not waited for, whichever direction it is.
+/// When a link breaks in either direction, no node waits for the messages in flight.
 #[tokio::test]
 async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
     let cluster = Cluster::of(2).await;
@@ -206,7 +206,7 @@ async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
             start(&cluster.engines[n % 2], &format!("family-{round}-{n}"), "parent").await;
         }
         cluster.cut(from, to);
-        // Something happens of which one node does not hear from the other.
+        // One node misses a message of the other.
         for n in 20..30 {
             start(&cluster.engines[to], &format!("family-{round}-{n}"), "parent").await;
         }
@@ -218,7 +218,7 @@ async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
     }
 }
 
-/// One credit, which is lent again and again over a link that breaks again and again.
+/// One credit, which is lent repeatedly over a link that breaks repeatedly.
 #[tokio::test]
 async fn no_credit_is_lost_with_a_link() {
     let cluster = Cluster::of(2).await;
@@ -244,7 +244,7 @@ async fn no_credit_is_lost_with_a_link() {
     }
 }
 
-/// The node that a worker has left notices it late, when the worker has work by another node.
+/// A node notices late that a worker has disconnected: the worker already has a task from another node.
 #[tokio::test]
 async fn a_worker_that_went_to_another_node_keeps_what_it_gets_there() {
     let cluster = Cluster::of(3).await;

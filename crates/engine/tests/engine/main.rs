@@ -1,4 +1,4 @@
-//! The engine drives the true machines on a true store. Workers here run interpreted programs.
+//! The engine runs the real state machines on a real store. The test workers run interpreted programs.
 
 mod cable;
 mod clocks;

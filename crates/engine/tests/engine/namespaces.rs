@@ -1,5 +1,5 @@
-//! Lists show what is configured: runs of a namespace that is no longer there are not shown, as nothing
-//! can be done to them.
+//! Lists show only configured namespaces: runs of a removed namespace are hidden, because no call can
+//! reach them.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The log is the only authority: rows of tasks, due times and waits that are lost behind the engine's
-//! back come back from it, and what they stand for still happens exactly once.
+//! The log is the source of truth: lost rows of tasks, due times and waits are rebuilt from it, and their
+//! effects still happen exactly once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A store that outlives its engines, and a clock that stands still.
+/// A store that outlives its engines, and a clock that only the test advances.
 struct World {
     store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
@@ -52,12 +52,12 @@ impl World {
         self.clock.move_to(engine.now().saturating_add(time));
     }
 
-    /// Deletes every row of the run but its own and its log.
+    /// Deletes all rows of the run except the run row and the log.
     async fn lose_rows(&self, id: &str, run: RunId) {
         self.lose(id, run, |_| true).await;
     }
 
-    /// Loses the rows of the run whose deletion is chosen.
+    /// Deletes the selected rows of the run.
     async fn lose(&self, id: &str, run: RunId, chosen: fn(&Write) -> bool) {
         let shard = workflow(id).slot().shard();
         let tasks = self.store.tasks(shard, None, 100).await.expect("tasks");
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// Waits at once for an hour to pass, for a signal within two, and for a condition within three.
+/// Waits concurrently for a sleep of one hour, a signal within two hours and a condition within three.
 fn patient() -> Node {
     let condition = Condition { key: Some("paid".into()), fingerprint: None };
     Node::Join(vec![
@@ -109,7 +109,7 @@ async fn count(engine: &Engine, id: &str, run: RunId, name: &str) -> usize {
     history.iter().filter(|event| event.body.fact.name() == name).count()
 }
 
-/// Lets all deadlines pass one after the other, and sees that each fired once.
+/// Passes all deadlines one after the other, and checks that each timer fired once.
 async fn fires_once(world: &World, engine: &Engine, run: RunId) {
     for left in [2, 1, 0] {
         world.pass(engine, HOUR);
@@ -164,7 +164,7 @@ async fn the_sweeper_brings_back_rows_that_were_lost_while_the_engine_was_down()
     stop(&engine, worker).await;
 }
 
-/// The list of waits says when, but only the due index wakes.
+/// The list of waits contains the due time, but only the due index wakes the run.
 #[tokio::test]
 async fn the_sweeper_brings_back_due_times_that_were_lost_alone() {
     let world = World::new(programs([("patient", vec![patient()])]));
@@ -226,7 +226,7 @@ async fn a_lost_task_is_found_and_done_once() {
     stop(&engine, worker).await;
 }
 
-/// Rows may be as large as what a wait shows; an answer is not as large as all of them.
+/// Rows may be as large as the details of a wait, so an answer is limited by bytes, too.
 #[tokio::test]
 async fn a_page_of_large_waits_ends_early_and_says_so() {
     let world = World::new(programs([("sleeper", vec![Node::Sleep(HOUR)])]));
@@ -259,7 +259,7 @@ async fn a_page_of_large_waits_ends_early_and_says_so() {
     stop(&engine, worker).await;
 }
 
-/// The run as it is once its code has nothing to do.
+/// The description of the run once its code is idle.
 async fn settled(engine: &Engine, id: &str) -> Description {
     loop {
         let shown = ask(engine, Describe { target: target(id) }).await.expect("it is there");

@@ -1,4 +1,4 @@
-//! Runs go on after a restart, sleeps end when they should, children on other shards are awaited.
+//! Runs continue after a restart, sleeps end on time, and parents await children on other shards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -133,7 +133,10 @@ async fn an_unknown_namespace_is_refused_with_the_known_ones() {
     let mut elsewhere = target("hello");
     elsewhere.workflow.namespace = "elsewhere".into();
     let error = ask(&engine, Describe { target: elsewhere }).await.expect_err("refused");
-    assert_eq!(error.to_string(), r#"namespace "elsewhere" does not exist; there is: default"#);
+    assert_eq!(
+        error.to_string(),
+        r#"namespace "elsewhere" does not exist; known namespaces: default"#
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A worker in miniature that runs interpreted programs, and short ways to speak to an engine.
+//! A minimal worker that runs interpreted programs, and helpers for calls to an engine.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -91,7 +91,7 @@ pub(crate) fn waits() -> ListWaits {
     ListWaits { filter: Default::default(), limit: Some(10) }
 }
 
-/// Tries until the run is served, as clients and workers do.
+/// Retries until a node serves the run, as clients and workers do.
 pub(crate) async fn repeat<T, F>(engine: &Engine, attempt: impl Fn() -> F) -> Result<T, CallError>
 where
     F: Future<Output = Result<T, CallError>>,
@@ -115,7 +115,7 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
     loop {
         let request = History { target: target.clone(), from, follow: None };
         let page = match ask(engine, request).await {
-            // Its shard is on its way to another node.
+            // Its shard is being handed over to another node.
             Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_)) => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
@@ -132,7 +132,7 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
     }
 }
 
-/// Works until it is cancelled, and takes one more task for each that is done.
+/// Runs tasks until it is cancelled, and grants one credit for each completed task.
 pub(crate) async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
     while let Some(given) = session.next().await {
         let Given::Work(dispatch) = given else { continue };
@@ -172,12 +172,12 @@ async fn perform(engine: &Engine, dispatch: Dispatch, programs: &Programs) {
                 ..TaskCompletion::default()
             };
             let report = Report::CompleteTask(token, Box::new(completion));
-            // A refusal shows in the run, which the tests look at.
+            // A refusal shows in the run's history, which the tests check.
             drop(repeat(engine, || engine.report(report.clone())).await);
         }
         Dispatch::Activity { token, .. } => {
             let report = Report::ResolveActivity(token, Resolution::Completed(Vec::new()));
-            // A refusal shows in the run, which the tests look at.
+            // A refusal shows in the run's history, which the tests check.
             drop(repeat(engine, || engine.report(report.clone())).await);
         }
         Dispatch::Query { .. } => {}
@@ -197,7 +197,7 @@ pub(crate) fn activity(activity_type: &str) -> Node {
 }
 
 /// Follows the list of waits until it has `count` entries. The list is in the same transaction as the
-/// log, so this ends as soon as the run has come to its wait.
+/// log, so this returns once the run has reached its wait.
 pub(crate) async fn wait_for_waits(engine: &Engine, count: usize) {
     while ask(engine, waits()).await.expect("the list").rows.len() != count {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Several engines in one process, with wires between them that deliver in order and can be cut, one
+//! Several engines in one process, connected by links that deliver in order and can be cut in one
 //! direction at a time.
 
 use std::{
@@ -21,13 +21,13 @@ use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::cable::Cable;
 
-/// The lease of nodes here: long enough for a machine that has much else to do.
+/// Lease of the test nodes, long enough for a busy machine.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Nothing that is lost may be waited for: whoever does, waits for ever.
+/// Effectively infinite, so that a test hangs if anything waits for a timeout instead of a lost link.
 const NEVER: Duration = Duration::from_secs(1_000_000);
 
-/// Who is at which address.
+/// The engines by address.
 #[derive(Default)]
 struct Switchboard(Mutex<BTreeMap<String, Weak<Engine>>>);
 
@@ -41,16 +41,16 @@ impl Switchboard {
     }
 }
 
-/// The end of the wires at one node.
+/// The links of one node.
 struct Plug {
     own: String,
     switchboard: Arc<Switchboard>,
     wires: Mutex<BTreeMap<String, Wire>>,
-    /// Nodes that cannot be reached.
+    /// Unreachable nodes.
     cut: Mutex<BTreeSet<String>>,
 }
 
-/// A wire to one node. What is said goes in order; what is under way is lost with the wire.
+/// A link to one node. Messages arrive in order; messages in flight are lost when the link breaks.
 struct Wire {
     say: mpsc::UnboundedSender<PeerMessage>,
     carrier: AbortHandle,
@@ -63,7 +63,7 @@ impl Drop for Wire {
 }
 
 impl Plug {
-    /// A wire begins: both ends are told.
+    /// Opens a link, and notifies both ends.
     fn begin(&self, node: &str) {
         let ends = (self.switchboard.engine(&self.own), self.switchboard.engine(node));
         let (Some(own), Some(other)) = ends else { return };
@@ -133,7 +133,7 @@ pub(crate) struct Cluster {
     store: Arc<MemoryStore>,
     switchboard: Arc<Switchboard>,
     pub(crate) engines: Vec<Arc<Engine>>,
-    /// The ways of the engines to the store.
+    /// The connections of the engines to the store.
     pub(crate) cables: Vec<Arc<Cable>>,
     plugs: Vec<Arc<Plug>>,
     started: u64,
@@ -150,7 +150,7 @@ impl Cluster {
         cluster
     }
 
-    /// One more engine, once it has its share.
+    /// Starts another engine, and waits until it owns its share of the shards.
     pub(crate) async fn join(&mut self) {
         let address = format!("node-{}", self.engines.len());
         self.started += 1;
@@ -171,7 +171,7 @@ impl Cluster {
         let limits = Limits {
             effect_timeout: NEVER,
             task_timeout: NEVER,
-            // Workers here present nothing: an attempt that did not reach them is lost after this.
+            // The test workers present no attempts: one that did not reach them is lost after this.
             session_grace: LEASE / 20,
             ..Limits::default()
         };
@@ -186,7 +186,7 @@ impl Cluster {
         self.plugs.push(plug);
     }
 
-    /// The newest engine dies without a word; its lease stays in the store.
+    /// Kills the newest engine; its lease stays in the store.
     pub(crate) fn kill_newest(&mut self) {
         let newest = self.engines.pop().expect("an engine");
         assert_eq!(Arc::strong_count(&newest), 1, "nobody keeps it");
@@ -198,7 +198,7 @@ impl Cluster {
         }
     }
 
-    /// The newest engine hands over and leaves.
+    /// Shuts down the newest engine gracefully: it hands over its shards.
     pub(crate) async fn leave_newest(&mut self) {
         self.engines.last().expect("an engine").shutdown().await;
         self.engines.pop();
@@ -206,14 +206,14 @@ impl Cluster {
         self.plugs.pop();
     }
 
-    /// What one node says to another is lost from now on.
+    /// From now on, messages from one node to another are lost.
     pub(crate) fn cut(&self, from: usize, to: usize) {
         let node = self.plugs[to].own.clone();
         self.plugs[from].cut.lock().expect("no test panicked").insert(node.clone());
         self.plugs[from].end(&node);
     }
 
-    /// It is heard again.
+    /// Restores the link.
     pub(crate) fn mend(&self, from: usize, to: usize) {
         let node = &self.plugs[to].own;
         self.plugs[from].cut.lock().expect("no test panicked").remove(node);

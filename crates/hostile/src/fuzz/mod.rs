@@ -42,7 +42,7 @@ pub struct Campaign {
 }
 
 /// State that all strangers share.
-struct Shared {
+struct CampaignState {
     campaign: Campaign,
     schema: Schema,
     next: AtomicU64,
@@ -56,7 +56,7 @@ impl Campaign {
     pub async fn run(self, show: impl Fn(&Tally)) -> Result<Report, Finding> {
         let arena = Arena::new(Machine::Shared)?;
         let data = arena.path("fuzzed");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CampaignState {
             campaign: self,
             schema: Schema::read()?,
             next: AtomicU64::new(self.seed),
@@ -83,7 +83,7 @@ impl Campaign {
     }
 }
 
-impl Shared {
+impl CampaignState {
     fn over(&self) -> bool {
         let Campaign { seed, rounds, until } = self.campaign;
         let played = self.next.load(Ordering::Relaxed) - seed;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide_proto::generated::{
-    CallsFrame, HistoryRowsRequest, NumberedCall, numbered_call::Call as Asked,
+    CallsFrame, DescribeRunRequest, HistoryRowsRequest, NumberedCall, numbered_call::Call as Asked,
 };
 use bytes::Bytes;
 use prost::Message as _;
@@ -48,13 +48,18 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     Ok(report)
 }
 
-/// Asks for pages in endless frames, and reads no answer.
+/// Asks for pages and descriptions in endless frames, and reads no answer.
 async fn ask(channel: Channel) {
-    let page = |number| {
-        let request = HistoryRowsRequest { target: Some(unread::target()), from: 0, follow: None };
-        NumberedCall { number, call: Some(Asked::History(request)) }
+    let call = |number: u64| {
+        let target = Some(unread::target());
+        let call = if number.is_multiple_of(2) {
+            Asked::History(HistoryRowsRequest { target, from: 0, follow: None })
+        } else {
+            Asked::Describe(DescribeRunRequest { target })
+        };
+        NumberedCall { number, call: Some(call) }
     };
-    let frame = CallsFrame { calls: (0..1_000).map(page).collect(), abandoned: vec![0; 3_000] };
+    let frame = CallsFrame { calls: (0..1_000).map(call).collect(), abandoned: vec![0; 3_000] };
     let frame = Bytes::from(frame.encode_to_vec());
     let frames = tokio_stream::iter(std::iter::repeat(frame));
     let unread = raw::stream(&channel, "/abide.v1.Abide/Calls", frames).await;

@@ -18,6 +18,9 @@ use crate::{Arena, Finding, Report, Victim, memory::Memory};
 /// Rows of a megabyte.
 const ROWS: usize = 56;
 
+/// Entries in the memo.
+const REMARKS: usize = 8_000;
+
 /// How long nothing is read: longer than the server waits for readers.
 const HELD: Duration = Duration::from_secs(15);
 
@@ -68,11 +71,18 @@ fn workflow() -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: "large".into() }
 }
 
-/// A run whose history has 56 MB.
+/// A run whose history has 56 MB, and whose description has more than a megabyte in small parts.
 pub(super) async fn large_run(victim: &Victim) -> Result<(), Finding> {
     let mut client: AbideClient<Channel> = AbideClient::new(victim.channel().await?);
-    let spec =
-        RunSpec { workflow_type: "large".into(), queue: "large".into(), ..RunSpec::default() };
+    let remark = |number| {
+        (format!("remark-{number}"), Payload { data: vec![7; 100].into(), ..Payload::default() })
+    };
+    let spec = RunSpec {
+        workflow_type: "large".into(),
+        queue: "large".into(),
+        memo: (0..REMARKS).map(remark).collect(),
+        ..RunSpec::default()
+    };
     let start = StartRunRequest {
         workflow: Some(workflow()),
         spec: Some(spec),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
     codec::{self, RunDetails},
+    digest::Digest,
     effect::RunOutcome,
     event::{Guards, Mover, Origin, Outcome, ReusePolicy, RunReference, TaskFailureCause},
     ids::ShardId,
@@ -108,10 +109,11 @@ fn messages() {
 fn what_operators_do() {
     let (reason, identity) = (String::from("why"), String::from("who"));
     let key = || Some("k".into());
-    let reschedule = |what, key| RescheduleTimer {
+    let reschedule = |what, after, key| RescheduleTimer {
         target: target(),
         what,
         fire_at: time(11),
+        after,
         identity: "who".into(),
         key,
     };
@@ -135,8 +137,8 @@ fn what_operators_do() {
         key: key(),
     });
     check_operation(Unpause { target: target(), reason, identity: identity.clone(), key: None });
-    check_operation(reschedule("t1".into(), key()));
-    check_operation(reschedule(Movable::Wait(WaitKey::Condition("c1".into())), None));
+    check_operation(reschedule("t1".into(), Some(Duration::from_millis(1500)), key()));
+    check_operation(reschedule(Movable::Wait(WaitKey::Condition("c1".into())), None, None));
     check_operation(Repair { target: target(), identity });
 }
 
@@ -146,6 +148,7 @@ fn calls_about_waits() {
         target: target(),
         what: Movable::Wait(WaitKey::Condition("c1".into())),
         fire_at: time(11),
+        after: None,
         identity: "anna".into(),
         key: None,
     };
@@ -253,6 +256,7 @@ fn shown_wait(kind: WaitKind, key: WaitKey) -> ShownWait {
             identity: "anna".into(),
             key: Some("k".into()),
             received_at: time(8),
+            asked: Digest::from_number(9),
         }),
         details: Some(wait_details()),
     }
@@ -306,7 +310,8 @@ fn replies() {
     let how = Close::ContinuedAsNew;
     check_reply(Closed { run: run(1), how, outcome: None, next_run: None });
     check_reply(Started { run: run(1), started: true, update: None });
-    check_reply(Done { run: run(1), repeat: true });
+    check_reply(Done { run: run(1), repeat: true, fire_at: None });
+    check_reply(Done { run: run(1), repeat: false, fire_at: Some(time(2)) });
     check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::Admitted });
     check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::Accepted });
     check_reply(UpdateAnswer::Reached {

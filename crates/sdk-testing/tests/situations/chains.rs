@@ -144,7 +144,7 @@ async fn many_signals_that_were_not_read_are_read_by_the_next_run() {
     for number in std::iter::repeat_n(1, 25).chain([0]) {
         reader.signal(Reader::add, number).await.unwrap();
     }
-    tokio::spawn(engine.worker().build_id("test").workflow::<Reader>().run());
+    engine.worker().build_id("test").workflow::<Reader>().spawn();
     assert_eq!(reader.result().await.unwrap(), 25);
     let runs = chain(&reader).await;
     assert_eq!(runs.len(), 2);
@@ -244,7 +244,7 @@ async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
     let clock = abide_embedded::clock::ManualClock::new(now);
     let clock = std::sync::Arc::new(clock);
     let engine = Embedded::builder().limits(soon_long()).clock(clock.clone()).in_memory().await;
-    tokio::spawn(engine.worker().build_id("test").workflow::<Caterpillar>().run());
+    engine.worker().build_id("test").workflow::<Caterpillar>().spawn();
     let run = caterpillar(&engine.client(), plan).await;
     let mut follower = run.follow_history();
     while let Some(events) = follower.next().await.unwrap() {

@@ -184,7 +184,7 @@ async fn the_time_of_the_child_is_up() {
         let failures = failure(&parent).await;
         assert_eq!(env.now().saturating_since(begun), seconds(passed));
         assert_eq!(failures[1].kind, FailureKind::Timeout(TimeoutKind::StartToClose));
-        assert_eq!(failures[1].message, "its time was up");
+        assert_eq!(failures[1].message, "it timed out");
         PAGE.check(situation, &parent.history().await.unwrap());
     }
 }

@@ -235,7 +235,7 @@ async fn its_error_is_too_large() {
 async fn it_wants_to_be_completed_by_somebody_else() {
     let situation = "it wants to be completed from outside";
     let failed = play(situation, Errand::LeavesIt).await.unwrap_err();
-    assert!(failed.to_string().contains("call it as an activity"), "{failed}");
+    assert!(failed.to_string().contains("call it as a regular activity"), "{failed}");
 }
 
 #[tokio::test]

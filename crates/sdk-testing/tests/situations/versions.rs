@@ -236,7 +236,7 @@ async fn a_patched_run_needs_its_line() {
     let (message, history) = story.blocks_with::<Gone>().await;
     PAGE.check("a run follows the patch, then the line is removed too early", &history);
     assert!(message.contains("- recorded    11 MarkerRecorded version, check-fraud"), "{message}");
-    let advice = "keep it there, as `patched` or as `deprecate_patch`, until the run has closed";
+    let advice = "keep `patched` or `deprecate_patch` there until the run has closed";
     assert!(message.contains(advice), "{message}");
     // Which is what to do.
     let (result, history) = story.ends_with::<Deprecated>().await;
@@ -272,7 +272,7 @@ async fn a_patched_run_does_not_fit_the_build_before_the_patch() {
     let mut story = Story::past::<Patched>().await;
     let (message, history) = story.blocks_with::<Old>().await;
     PAGE.check("a run follows the patch, then the build from before comes back", &history);
-    assert!(message.contains("the run follows the change \"check-fraud\""), "{message}");
+    assert!(message.contains("the run follows the patch \"check-fraud\""), "{message}");
     let (result, _) = story.ends_with::<Patched>().await;
     assert_eq!(result, "new");
 }

@@ -68,7 +68,7 @@ impl ActivityContext {
     pub fn token(&self) -> Result<String, ActivityError> {
         let token = self.link.token().map(|token| token.to_text());
         token.ok_or_else(|| {
-            ActivityError::new("a local activity has no token: call it as an activity")
+            ActivityError::new("a local activity has no token: call it as a regular activity")
                 .non_retryable()
         })
     }

@@ -56,7 +56,7 @@ impl ActivityError {
     /// [`ActivityContext`](super::ActivityContext::token) or by its id. The attempt stays open
     /// without its worker; its timeouts still apply.
     pub fn completed_later() -> Self {
-        let message = "somebody else completes the activity".into();
+        let message = "the activity is completed from outside its worker".into();
         Self { message, later: true, ..Self::default() }
     }
 
@@ -89,11 +89,11 @@ impl ActivityError {
     }
 
     /// How the attempt ends.
-    pub(super) const fn ending(&self) -> Ending<'_> {
+    pub(super) const fn ending(&self) -> ErrorMeaning<'_> {
         match (self.cancelled, self.later) {
-            (true, _) => Ending::Cancelled(&self.details),
-            (false, true) => Ending::Later,
-            (false, false) => Ending::Failed,
+            (true, _) => ErrorMeaning::Cancelled(&self.details),
+            (false, true) => ErrorMeaning::Later,
+            (false, false) => ErrorMeaning::Failed,
         }
     }
 
@@ -112,7 +112,7 @@ impl ActivityError {
 }
 
 /// How an attempt ends that returns this error.
-pub(super) enum Ending<'a> {
+pub(super) enum ErrorMeaning<'a> {
     Failed,
     /// It stopped because it was asked to; the details are for the workflow.
     Cancelled(&'a Payloads),

@@ -16,7 +16,7 @@ use abide_core::{
     failure::Failure,
     ids::ExecutionId,
     payload::{PayloadMap, Payloads},
-    retry::{RetryPolicy, RetryState, Verdict},
+    retry::{RetryDecision, RetryPolicy, RetryState},
 };
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub enum LocalVerdict {
 
 /// The part of a marker that only this SDK reads.
 #[derive(Default, Serialize, Deserialize)]
-struct Ending {
+struct MarkerDetails {
     attempt: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_state: Option<String>,
@@ -93,8 +93,10 @@ impl LocalActivity {
     /// attempt began.
     pub fn judge(&self, attempt: u32, failure: Failure, elapsed: Duration) -> LocalVerdict {
         let delay = match self.retry.judge(attempt, &failure) {
-            Verdict::Stop(state) => return LocalVerdict::Ends(LocalEnd::Failed(failure, state)),
-            Verdict::After(delay) => delay,
+            RetryDecision::Stop(state) => {
+                return LocalVerdict::Ends(LocalEnd::Failed(failure, state));
+            }
+            RetryDecision::After(delay) => delay,
         };
         let left = self.schedule_to_close.map(|limit| limit.saturating_sub(elapsed));
         if left.is_some_and(|left| left <= delay) {
@@ -111,15 +113,16 @@ impl LocalActivity {
     pub fn marker(&self, attempt: u32, end: LocalEnd) -> Marker {
         let (value, failure, ending) = match end {
             LocalEnd::Completed(result) => {
-                (Some(result), None, Ending { attempt, ..Ending::default() })
+                (Some(result), None, MarkerDetails { attempt, ..MarkerDetails::default() })
             }
             LocalEnd::Failed(failure, state) => {
                 let retry_state = Some(state_name(state).to_owned());
-                (None, Some(failure), Ending { attempt, retry_state, retry_after_ms: None })
+                (None, Some(failure), MarkerDetails { attempt, retry_state, retry_after_ms: None })
             }
             LocalEnd::TryLater { failure, attempt, after } => {
                 let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                let ending = Ending { attempt, retry_state: None, retry_after_ms: Some(after) };
+                let ending =
+                    MarkerDetails { attempt, retry_state: None, retry_after_ms: Some(after) };
                 (None, Some(failure), ending)
             }
         };
@@ -139,11 +142,13 @@ impl LocalEnd {
             return Self::Completed(marker.details.get(VALUE).cloned().unwrap_or_default());
         };
         let ending = marker.details.get(ENDING).map(Vec::as_slice).unwrap_or_default();
-        match payload::decode::<Ending>(ending) {
-            Ok(Ending { attempt, retry_after_ms: Some(after), .. }) => {
+        match payload::decode::<MarkerDetails>(ending) {
+            Ok(MarkerDetails { attempt, retry_after_ms: Some(after), .. }) => {
                 Self::TryLater { failure, attempt, after: Duration::from_millis(after) }
             }
-            Ok(Ending { retry_state: Some(name), .. }) => Self::Failed(failure, state_named(&name)),
+            Ok(MarkerDetails { retry_state: Some(name), .. }) => {
+                Self::Failed(failure, state_named(&name))
+            }
             Ok(_) | Err(_) => Self::Failed(failure, RetryState::PolicyNotSet),
         }
     }

@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 
 use abide_core::payload::{Payload, Payloads};
 
-use self::error::Ending;
+use self::error::ErrorMeaning;
 pub use self::{
     cancel::{CancelToken, Cancelled},
     context::{ActivityContext, ActivityInfo, AttemptLink},
@@ -177,9 +177,9 @@ impl ActivityEnd {
             Ok(Ok(result)) => Self::Completed(result),
             Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
             Err(raised) => match raised.find().map(ActivityError::ending) {
-                Some(Ending::Cancelled(details)) => Self::Cancelled(details.clone()),
-                Some(Ending::Later) => Self::Later,
-                Some(Ending::Failed) | None => Self::Failed(raised.into_failure()),
+                Some(ErrorMeaning::Cancelled(details)) => Self::Cancelled(details.clone()),
+                Some(ErrorMeaning::Later) => Self::Later,
+                Some(ErrorMeaning::Failed) | None => Self::Failed(raised.into_failure()),
             },
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, rc::Rc};
 
 use super::{
-    Answer, Effect, Entry, Judgement, Receipt, Refusal, Report, Standing, Status, Way,
+    Answer, AnswerChannel, Effect, Entry, Judgement, Receipt, Refusal, Report, Standing, Status,
     bounds::EARLY_MAX, record::Record, rules::Rules, tie::Tie,
 };
 use crate::{
@@ -59,7 +59,7 @@ impl Approvals {
         if let Some(record) = self.find_mut(&id) {
             if record.status() != Status::TimedOut {
                 return Err(Error::fail(format!(
-                    "request {id} was asked before in this run: give this one another id"
+                    "request id {id} was already used in this run: choose another id"
                 )));
             }
             record.ask_again(rules, tie, now);
@@ -75,7 +75,7 @@ impl Approvals {
     pub(super) fn take(
         &mut self,
         answer: Answer,
-        way: Way,
+        way: AnswerChannel,
         now: Timestamp,
     ) -> Result<Receipt, Refusal> {
         if let Some(record) = self.find_mut(&answer.request) {
@@ -83,7 +83,7 @@ impl Approvals {
         }
         let refusal = self.unknown(&answer.request);
         // The sender of a signal does not learn that it came too early, so the answer is kept.
-        if way == Way::Signal {
+        if way == AnswerChannel::Signal {
             self.early.push_back(Entry { at: now, way, answer, judgement: Judgement::Early });
             if self.early.len() > EARLY_MAX {
                 self.early.pop_front();

@@ -33,7 +33,9 @@ pub(super) fn written<C: Choice>(choice: &C) -> Result<Value, String> {
     let value = serde_json::to_value(choice).map_err(|error| error.to_string())?;
     match name(&value) {
         Some(_) => Ok(value),
-        None => Err(format!("{value} is no choice: it must be a text or a variant of an enum")),
+        None => {
+            Err(format!("{value} is not a choice: it must be a string or a variant of an enum"))
+        }
     }
 }
 

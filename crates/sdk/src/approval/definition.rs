@@ -1,6 +1,6 @@
 //! The update, signal and query through which clients reach the requests of a run.
 
-use super::{Answer, Approving, Receipt, Report, Way};
+use super::{Answer, AnswerChannel, Approving, Receipt, Report};
 use crate::{
     definition::{QueryDef, SignalCode, SignalDef, UpdateCode, UpdateDef},
     payload::Arguments,
@@ -10,7 +10,7 @@ use crate::{
 /// The update that accepts an answer, or refuses it at once.
 pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
     let code = UpdateCode::Task(|ctx, answer| {
-        Box::pin(async move { ctx.answered(answer, Way::Update).map_err(Raised::new) })
+        Box::pin(async move { ctx.answered(answer, AnswerChannel::Update).map_err(Raised::new) })
     });
     UpdateDef::new(W::UPDATE, Arguments::one(), code)
         .validated(|state, answer| state.approvals().check(answer).map_err(Raised::new))
@@ -21,7 +21,7 @@ pub const fn signal<W: Approving>() -> SignalDef<W, Answer> {
     let code = SignalCode::Task(|ctx, answer| {
         Box::pin(async move {
             // Refusals are recorded for the query.
-            let _ = ctx.answered(answer, Way::Signal);
+            let _ = ctx.answered(answer, AnswerChannel::Signal);
         })
     });
     SignalDef::new("decision", Arguments::one(), code)

@@ -42,7 +42,7 @@ pub use self::{
     choice::{Choice, Decision},
     definition::{query, signal, update},
     refusal::Refusal,
-    report::{Entry, Judgement, Report, Standing, Status, Way},
+    report::{AnswerChannel, Entry, Judgement, Report, Standing, Status},
     request::Request,
     verdict::{Verdict, Vote},
 };
@@ -87,7 +87,7 @@ impl<W> Context<W> {
     where
         W: Approving,
     {
-        self.answered(answer, Way::Code)
+        self.answered(answer, AnswerChannel::Code)
     }
 
     /// Withdraws an open request, regardless of its requester.
@@ -99,7 +99,7 @@ impl<W> Context<W> {
         self.write(|state| state.approvals_mut().withdraw(request, why, now))
     }
 
-    fn answered(&self, answer: Answer, way: Way) -> Result<Receipt, Refusal>
+    fn answered(&self, answer: Answer, way: AnswerChannel) -> Result<Receipt, Refusal>
     where
         W: Approving,
     {

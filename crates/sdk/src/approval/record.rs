@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    Answer, Effect, Entry, Judgement, Receipt, Refusal, Standing, Status, Verdict, Vote, Way,
-    answer::Step, choice, rules::Rules, tie::Tie,
+    Answer, AnswerChannel, Effect, Entry, Judgement, Receipt, Refusal, Standing, Status, Verdict,
+    Vote, answer::Step, choice, rules::Rules, tie::Tie,
 };
 use crate::{Timestamp, context::Deadline};
 
@@ -24,7 +24,7 @@ pub(super) struct Record {
     /// Pairs of delegator and delegate, in order.
     pub(super) handovers: Vec<(String, String)>,
     asked_at: Timestamp,
-    ended: Option<(Timestamp, Ending)>,
+    ended: Option<(Timestamp, RequestEnd)>,
     tie: Rc<Tie>,
     entries: Vec<Entry>,
     /// The receipts of answers that have a key, by approver and key.
@@ -33,7 +33,7 @@ pub(super) struct Record {
 }
 
 #[derive(Clone, Debug)]
-enum Ending {
+enum RequestEnd {
     Decided(Value),
     TimedOut,
     Withdrawn { by: Option<String>, comment: Option<String> },
@@ -91,9 +91,9 @@ impl Record {
 
     pub(super) fn status(&self) -> Status {
         match &self.ended {
-            Some((_, Ending::Decided(_))) => Status::Decided,
-            Some((_, Ending::TimedOut)) => Status::TimedOut,
-            Some((_, Ending::Withdrawn { .. })) => Status::Withdrawn,
+            Some((_, RequestEnd::Decided(_))) => Status::Decided,
+            Some((_, RequestEnd::TimedOut)) => Status::TimedOut,
+            Some((_, RequestEnd::Withdrawn { .. })) => Status::Withdrawn,
             None if self.tie.abandoned_at().is_some() => Status::Withdrawn,
             None => Status::Open,
         }
@@ -116,7 +116,7 @@ impl Record {
     /// has no effect.
     fn told_to_sender(&self, told: Result<Receipt, Refusal>) -> Result<Receipt, Refusal> {
         match (told, &self.ended, self.decision()) {
-            (Ok(receipt), Some((_, Ending::TimedOut)), Some(decision))
+            (Ok(receipt), Some((_, RequestEnd::TimedOut)), Some(decision))
                 if receipt.effect == Effect::Late =>
             {
                 let (request, decision) = (receipt.request, decision.to_owned());
@@ -130,7 +130,7 @@ impl Record {
     pub(super) fn take(
         &mut self,
         answer: Answer,
-        way: Way,
+        way: AnswerChannel,
         now: Timestamp,
     ) -> Result<Receipt, Refusal> {
         let (judgement, told) = match self.repeated(&answer).cloned() {
@@ -146,8 +146,8 @@ impl Record {
         };
         self.entries.push(Entry { at: now, way, answer, judgement });
         match way {
-            Way::Update => self.told_to_sender(told),
-            Way::Signal | Way::Code => told,
+            AnswerChannel::Update => self.told_to_sender(told),
+            AnswerChannel::Signal | AnswerChannel::Code => told,
         }
     }
 
@@ -180,7 +180,7 @@ impl Record {
         let choices: Vec<_> = self.votes.iter().map(|vote| &vote.choice).collect();
         match self.rules.outcome(&choices).cloned() {
             Some(choice) => {
-                self.ended = Some((now, Ending::Decided(choice)));
+                self.ended = Some((now, RequestEnd::Decided(choice)));
                 Effect::Decided
             }
             None => Effect::Counted,
@@ -188,7 +188,7 @@ impl Record {
     }
 
     pub(super) fn withdraw(&mut self, by: Option<String>, comment: Option<String>, now: Timestamp) {
-        self.ended.get_or_insert((now, Ending::Withdrawn { by, comment }));
+        self.ended.get_or_insert((now, RequestEnd::Withdrawn { by, comment }));
     }
 
     /// Withdraws the request from code, if it is open.
@@ -201,7 +201,7 @@ impl Record {
     }
 
     pub(super) fn time_out(&mut self, now: Timestamp) {
-        self.ended.get_or_insert((now, Ending::TimedOut));
+        self.ended.get_or_insert((now, RequestEnd::TimedOut));
     }
 
     pub(super) fn set_deadline(&mut self, deadline: Deadline) {
@@ -229,9 +229,9 @@ impl Record {
     /// The name of the decision or fallback, once the request has ended.
     pub(super) fn decision(&self) -> Option<&str> {
         match &self.ended.as_ref()?.1 {
-            Ending::Decided(choice) => choice::name(choice),
-            Ending::TimedOut => self.rules.fallback.as_ref().and_then(choice::name),
-            Ending::Withdrawn { .. } => None,
+            RequestEnd::Decided(choice) => choice::name(choice),
+            RequestEnd::TimedOut => self.rules.fallback.as_ref().and_then(choice::name),
+            RequestEnd::Withdrawn { .. } => None,
         }
     }
 
@@ -239,9 +239,11 @@ impl Record {
     pub(super) fn verdict(&self) -> Option<Verdict<Value>> {
         let votes = self.votes.clone();
         Some(match &self.ended.as_ref()?.1 {
-            Ending::Decided(choice) => Verdict::Decided { choice: choice.clone(), votes },
-            Ending::TimedOut => Verdict::TimedOut { fallback: self.rules.fallback.clone(), votes },
-            Ending::Withdrawn { by, comment } => {
+            RequestEnd::Decided(choice) => Verdict::Decided { choice: choice.clone(), votes },
+            RequestEnd::TimedOut => {
+                Verdict::TimedOut { fallback: self.rules.fallback.clone(), votes }
+            }
+            RequestEnd::Withdrawn { by, comment } => {
                 Verdict::Withdrawn { by: by.clone(), comment: comment.clone() }
             }
         })
@@ -267,7 +269,7 @@ impl Record {
 
     pub(super) fn standing(&self) -> Standing {
         let reason = match &self.ended {
-            Some((_, Ending::Withdrawn { comment, .. })) => comment.clone(),
+            Some((_, RequestEnd::Withdrawn { comment, .. })) => comment.clone(),
             _ => None,
         };
         let ended_at = self.ended.as_ref().map(|(at, _)| *at).or_else(|| self.tie.abandoned_at());

@@ -32,7 +32,7 @@ pub enum Refusal {
         approver: String,
     },
     /// The sender has delegated the decision to another person.
-    #[error("not allowed: {approver} has handed over request {request} to {to}")]
+    #[error("not allowed: {approver} has delegated request {request} to {to}")]
     HandedOver {
         /// The id of the request within the run.
         request: String,
@@ -42,7 +42,7 @@ pub enum Refusal {
         to: String,
     },
     /// The sender has voted already.
-    #[error("already voted: {approver} has decided on request {request}")]
+    #[error("already voted: {approver} has already decided on request {request}")]
     AlreadyVoted {
         /// The id of the request within the run.
         request: String,
@@ -50,7 +50,7 @@ pub enum Refusal {
         approver: String,
     },
     /// The delegate has, or had, a vote of their own.
-    #[error("cannot be delegated: {to} has a part in request {request} already")]
+    #[error("cannot be delegated: {to} already takes part in request {request}")]
     CannotDelegate {
         /// The id of the request within the run.
         request: String,
@@ -58,7 +58,7 @@ pub enum Refusal {
         to: String,
     },
     /// The request has been delegated too often.
-    #[error("cannot be delegated: request {request} was handed over {limit} times already")]
+    #[error("cannot be delegated: request {request} has been delegated {limit} times, the maximum")]
     TooManyHandovers {
         /// The id of the request within the run.
         request: String,
@@ -80,7 +80,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// The request does not offer this choice.
-    #[error("no such decision: request {request} takes {}, not {decision}", .choices.join(", "))]
+    #[error("no such decision: request {request} accepts {}, not {decision}", .choices.join(", "))]
     NoSuchDecision {
         /// The id of the request within the run.
         request: String,
@@ -100,7 +100,7 @@ pub enum Refusal {
         problem: String,
     },
     /// The request was decided before, or its deadline came first and the fallback applies.
-    #[error("already decided: request {request} is over with {decision}")]
+    #[error("already decided: request {request} was decided with {decision}")]
     AlreadyDecided {
         /// The id of the request within the run.
         request: String,
@@ -109,7 +109,7 @@ pub enum Refusal {
     },
     /// The request was withdrawn, or its deadline has passed and the answer cannot be accepted
     /// late.
-    #[error("closed: request {request} waits no more")]
+    #[error("closed: request {request} is no longer open")]
     Closed {
         /// The id of the request within the run.
         request: String,

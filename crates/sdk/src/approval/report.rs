@@ -71,7 +71,7 @@ pub struct Entry {
     /// When the answer reached the run, by the run's time.
     pub at: Timestamp,
     /// The channel on which the answer came.
-    pub way: Way,
+    pub way: AnswerChannel,
     /// The answer as it was sent.
     pub answer: Answer,
     /// Whether the answer was accepted.
@@ -81,7 +81,7 @@ pub struct Entry {
 /// The channel on which an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum AnswerChannel {
     /// The update `decide`; its sender gets a receipt or a refusal.
     Update,
     /// The signal `decision`; its sender gets no reply.

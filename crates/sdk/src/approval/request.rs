@@ -33,7 +33,7 @@ use crate::{
 ///     .timeout(days(3))
 ///     .fallback(Decision::Reject);
 /// ```
-#[must_use = "nothing is asked until it is given to `ctx.approval`"]
+#[must_use = "a request is not sent until it is passed to `ctx.approval`"]
 pub struct Request<C = Decision> {
     pub(super) rules: Rules,
     pub(super) data: Vec<(String, RawPayload)>,
@@ -196,7 +196,7 @@ impl<C: Choice> Request<C> {
         let id = &self.rules.id;
         if id.is_empty() || !valid_condition_key(&self.key()) {
             return Err(Error::fail(format!(
-                "{id:?} is no id of a request: use 1 to 119 letters, digits and . _ - : characters"
+                "{id:?} is not a valid request id: use 1 to 119 letters, digits and . _ - : characters"
             )));
         }
         if let Some(wrong) = &self.wrong {

@@ -39,7 +39,7 @@ impl Rules {
             return Err(format!("request {id} offers {} twice", self.choices[twice]));
         }
         if self.choices.is_empty() {
-            return Err(format!("request {id} offers nothing to choose from"));
+            return Err(format!("request {id} offers no choices"));
         }
         if self.approvers.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(format!(

@@ -7,7 +7,7 @@ use crate::{Timestamp, error::Error};
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "it may have been rejected, or nobody may have answered"]
+#[must_use = "the request may have been rejected or may have timed out"]
 pub enum Verdict<C = Decision> {
     /// There are enough votes for a decision.
     Decided {

@@ -25,13 +25,13 @@ pub(super) struct Watch<W: Approving, C: Choice> {
     ctx: Context<W>,
     request: Request<C>,
     tie: Rc<Tie>,
-    waiting: Waiting<W>,
+    waiting: ListedWait<W>,
     /// The actors that lists show.
     listed: Vec<String>,
 }
 
 /// The wait that lists show.
-enum Waiting<W: 'static> {
+enum ListedWait<W: 'static> {
     Endless(Pending<WaitUntil<W>>),
     Within(Pending<WaitUntilWithin<W>>),
 }
@@ -47,7 +47,7 @@ impl<W: Approving, C: Choice> Watch<W, C> {
         let until = request.limit.map(|limit| limit.from(ctx.now()));
         let listed = ctx.read(|state| actors(state, &tie)).unwrap_or_default();
         let wait = wait(&ctx, &request, &tie, &listed);
-        let waiting = Waiting::begin(wait, until, &request);
+        let waiting = ListedWait::begin(wait, until, &request);
         // The message of a fault names the place where user code asks.
         ctx.mark(place);
         let deadline = waiting.deadline();
@@ -113,7 +113,7 @@ impl<W: Approving, C: Choice> Future for Watch<W, C> {
     }
 }
 
-impl<W: Approving> Waiting<W> {
+impl<W: Approving> ListedWait<W> {
     fn begin<C>(wait: WaitUntil<W>, until: Option<Timestamp>, request: &Request<C>) -> Self {
         let Some(until) = until else { return Self::Endless(wait.start()) };
         let mut wait = wait.until(until);

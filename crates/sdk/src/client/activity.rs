@@ -21,7 +21,7 @@ use crate::{
 /// fails with `Refused(StaleAttempt)`, or with `Refused(RunClosed)` if the run is closed. So does a
 /// retry whose first call took effect but lost its answer.
 #[derive(Clone)]
-#[must_use = "nothing is said until one of its methods is awaited"]
+#[must_use = "nothing is reported until one of its methods is awaited"]
 pub struct ActivityHandle {
     client: Client,
     attempt: Result<AttemptName, InvalidField>,

@@ -3,6 +3,7 @@
 use std::{
     future::{Future, IntoFuture},
     pin::Pin,
+    time::Duration,
 };
 
 use abide_core::{
@@ -15,10 +16,10 @@ use abide_core::{
 
 use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
 
-type Done = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
+type Sent<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
 /// A request to cancel, terminate, pause or unpause a run. It is sent when awaited.
-#[must_use = "nothing is asked for until this is awaited"]
+#[must_use = "nothing is requested until this is awaited"]
 pub struct Control {
     client: Client,
     target: RunTarget,
@@ -105,20 +106,24 @@ impl Control {
 
 impl IntoFuture for Control {
     type Output = Result<(), ClientError>;
-    type IntoFuture = Done;
+    type IntoFuture = Sent<()>;
 
-    fn into_future(self) -> Done {
+    fn into_future(self) -> Sent<()> {
         Box::pin(self.send())
     }
 }
 
 /// A new due time for a timer, or for the end of a wait. It is sent when awaited.
-#[must_use = "nothing is moved until this is awaited"]
+///
+/// The answer is the due time that the request with this key has set. It is `None` if an earlier run
+/// of the workflow took that request, or if the server is older than this answer.
+#[must_use = "nothing is rescheduled until this is awaited"]
 pub struct RescheduleTimer {
     client: Client,
     target: RunTarget,
     what: Movable,
     fire_at: Timestamp,
+    after: Option<Duration>,
     key: Option<Key>,
 }
 
@@ -129,33 +134,41 @@ impl RescheduleTimer {
         what: Movable,
         fire_at: Timestamp,
     ) -> Self {
-        Self { client, target, what, fire_at, key: None }
+        Self { client, target, what, fire_at, after: None, key: None }
     }
 
-    /// The idempotency key: requests with the same key take effect once.
+    /// The idempotency key: requests with the same key take effect once. The same key with another
+    /// timer or another time is refused.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    async fn send(self) -> Result<(), ClientError> {
+    /// How long from now the due time is. A repeat with the same key and length is then the same
+    /// request, although it computes another due time.
+    pub const fn from_now(mut self, after: Duration) -> Self {
+        self.after = Some(after);
+        self
+    }
+
+    async fn send(self) -> Result<Option<Timestamp>, ClientError> {
         let moved = operation::RescheduleTimer {
             target: self.target,
             what: self.what,
             fire_at: self.fire_at,
+            after: self.after,
             identity: self.client.identity().into(),
             key: Some(self.key.unwrap_or_else(fresh_key)),
         };
-        self.client.ask(moved).await?;
-        Ok(())
+        Ok(self.client.ask(moved).await?.fire_at)
     }
 }
 
 impl IntoFuture for RescheduleTimer {
-    type Output = Result<(), ClientError>;
-    type IntoFuture = Done;
+    type Output = Result<Option<Timestamp>, ClientError>;
+    type IntoFuture = Sent<Option<Timestamp>>;
 
-    fn into_future(self) -> Done {
+    fn into_future(self) -> Sent<Option<Timestamp>> {
         Box::pin(self.send())
     }
 }

@@ -22,7 +22,7 @@ pub enum ClientError {
     #[error("there is no such workflow run")]
     NotFound,
     /// A run of the workflow exists, and the policies of the start do not allow another.
-    #[error("workflow {workflow} exists: run {run}")]
+    #[error("workflow {workflow} already exists: run {run}")]
     AlreadyExists {
         /// The workflow that was to be started.
         workflow: WorkflowKey,
@@ -66,12 +66,21 @@ pub enum ClientError {
     /// The run exceeded its timeout.
     #[error("the run timed out")]
     RunTimedOut,
+    /// The run still waits, and the last worker of this client that served its queue has failed. See
+    /// [`Worker::spawn`](crate::Worker::spawn).
+    #[error("the worker of queue {queue} has failed, and the run needs it: {reason}")]
+    WorkerFailed {
+        /// The run's queue.
+        queue: String,
+        /// Why the worker failed.
+        reason: String,
+    },
     /// A value could not be encoded, or a payload could not be decoded.
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// The engine cannot be reached, or does not answer. The request may or may not have taken
     /// effect; retrying it with the same key is idempotent.
-    #[error("the engine cannot be reached: {0}")]
+    #[error("the engine is unreachable: {0}")]
     Unavailable(String),
     /// No answer will come: the engine in this process was shut down, or a test has nothing left to
     /// run.
@@ -108,6 +117,6 @@ impl From<CallError> for ClientError {
 impl ClientError {
     /// The engine returned an answer of the wrong type.
     pub(super) fn unexpected(reply: &impl std::fmt::Debug) -> Self {
-        Self::Unavailable(format!("it answered with {reply:?}, which makes no sense here"))
+        Self::Unavailable(format!("the reply {reply:?} does not match the call"))
     }
 }

@@ -1,17 +1,21 @@
 //! A handle to a workflow: signals, queries, updates and the result, typed by the workflow.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{convert::Infallible, future::pending, marker::PhantomData, sync::Arc, time::Duration};
 
 use abide_core::{
     effect::RunOutcome,
     ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
     operation::{AwaitClose, Describe, Query, QueryAnswer, QueryRequest, RunTarget},
     payload::Payloads,
-    run::Description,
+    run::{Description, Liveness},
 };
+use tokio::time::sleep;
 
 use super::{Client, ClientError, Signal, Update, UpdateHandle};
 use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
+
+/// A task that waits twice this long for a worker is worth a warning.
+const TAKEN_SOON: Duration = Duration::from_secs(2);
 
 /// A handle to a workflow. Calls go to its current run, unless [`WorkflowHandle::run`] binds it to
 /// one.
@@ -88,7 +92,7 @@ impl<W> WorkflowHandle<W> {
                 answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))
             }
             Err(ClientError::Unavailable(why)) => Err(ClientError::Unavailable(format!(
-                "{why}; a query needs a worker of the run's queue: is there one?"
+                "{why}; a query needs a worker on the run's queue: check that one is running"
             ))),
             Err(error) => Err(error),
         }
@@ -105,8 +109,20 @@ impl<W> WorkflowHandle<W> {
         UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(Ok))
     }
 
-    /// Waits for the encoded result, across all runs that follow.
+    /// Waits for the encoded result, across all runs that follow. Fails if the run's queue has lost
+    /// its worker, as [`Worker::spawn`](crate::Worker::spawn) says. Logs a warning if no worker takes
+    /// the run's task within seconds.
     pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
+        tokio::select! {
+            biased;
+            result = self.outcome() => result,
+            error = self.worker_failed() => Err(error),
+            never = self.warn_without_worker() => match never {},
+        }
+    }
+
+    /// Waits for the outcome, across all runs that follow.
+    async fn outcome(&self) -> Result<Payloads, ClientError> {
         let mut target = RunTarget { run: self.run_id(), ..self.target() };
         loop {
             let closed = self.client.wait(AwaitClose { target: target.clone() }).await?;
@@ -118,6 +134,45 @@ impl<W> WorkflowHandle<W> {
                 (None, None) => return Err(ClientError::unexpected(&closed.how)),
             }
         }
+    }
+
+    /// Warns once if no worker takes the task of the run for a while. Never returns.
+    async fn warn_without_worker(&self) -> Infallible {
+        sleep(TAKEN_SOON).await;
+        if let Some((before, _)) = self.untaken().await {
+            sleep(TAKEN_SOON).await;
+            // The same task still waits if no event has come since.
+            if let Some((now, queue)) = self.untaken().await
+                && now == before
+            {
+                tracing::warn!(
+                    workflow = %self.workflow,
+                    %queue,
+                    "no worker takes the run's task: check that a worker serves this queue and \
+                     namespace, is connected to the same engine, and is not busy"
+                );
+            }
+        }
+        pending().await
+    }
+
+    /// The run's last event and its queue, if its task waits for a worker and none has failed it.
+    async fn untaken(&self) -> Option<(u64, String)> {
+        // Boxed, because it is rarely used and every future that waits for a result would hold it.
+        let run = Box::pin(self.describe()).await.ok()?;
+        let untaken = run.liveness == Liveness::TaskWaiting && run.trouble.is_none();
+        untaken.then_some((run.last_event, run.queue))
+    }
+
+    /// Waits until the last worker of this client that served the run's queue has failed.
+    async fn worker_failed(&self) -> ClientError {
+        let queue = || async {
+            // If the call fails, so does the one that waits for the outcome.
+            let run = Box::pin(self.describe()).await.ok()?;
+            run.closed_at.is_none().then_some(run.queue)
+        };
+        let failed = self.client.workers().failure(&self.workflow.namespace, queue).await;
+        ClientError::WorkerFailed { queue: failed.queue, reason: failed.reason.to_string() }
     }
 }
 
@@ -174,7 +229,9 @@ impl<W: Workflow> WorkflowHandle<W> {
         UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(decode))
     }
 
-    /// Waits for the result, across all runs that follow.
+    /// Waits for the result, across all runs that follow. Fails if the run's queue has lost its
+    /// worker, as [`Worker::spawn`](crate::Worker::spawn) says. Logs a warning if no worker takes the
+    /// run's task within seconds.
     pub async fn result(&self) -> Result<W::Output, ClientError> {
         let result = self.result_untyped().await?;
         Ok(W::decode_output(&result)?)

@@ -6,6 +6,7 @@
 
 mod activity;
 mod control;
+mod drawn;
 mod error;
 mod handle;
 mod history;
@@ -15,6 +16,7 @@ mod start;
 mod update;
 mod waits;
 mod with_update;
+mod workers;
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -27,6 +29,8 @@ use abide_core::{
     tally::{Tallied, Tally},
 };
 
+use self::drawn::drawn_id;
+pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
     control::{Control, RescheduleTimer},
@@ -54,6 +58,7 @@ pub struct Client {
     namespace: NamespaceId,
     identity: Arc<str>,
     call_timeout: Duration,
+    workers: ClientWorkers,
 }
 
 /// The type parameter of handles to workflows that are known by name only.
@@ -68,6 +73,7 @@ impl Client {
             namespace: DEFAULT_NAMESPACE.into(),
             identity: default_identity().into(),
             call_timeout: CALL_TIMEOUT,
+            workers: ClientWorkers::default(),
         }
     }
 
@@ -108,9 +114,20 @@ impl Client {
         &self.transport
     }
 
+    pub(crate) const fn workers(&self) -> &ClientWorkers {
+        &self.workers
+    }
+
     /// Starts a workflow. Set options on the returned value, then await it.
     pub fn start<W: Workflow>(&self, id: impl Into<WorkflowId>, input: W::Input) -> Start<W> {
         Start::new(self.clone(), id.into(), W::NAME.into(), W::encode_input(&input))
+    }
+
+    /// Starts a workflow with an id that is drawn here, such as `Hello-5pk3zt0v9mhw`. The handle's
+    /// `id()` returns it. Choose an id yourself, by [`Client::start`], if the same thing must not be
+    /// started twice.
+    pub fn start_new<W: Workflow>(&self, input: W::Input) -> Start<W> {
+        self.start(drawn_id(W::NAME), input)
     }
 
     /// Starts a workflow by its type name, with encoded input.

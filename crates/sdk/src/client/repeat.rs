@@ -44,7 +44,7 @@ impl Client {
         loop {
             match transport::ask(&**self.transport(), operation.clone()).await {
                 Err(error) if error.passing() => {
-                    tracing::debug!(%error, "the call is repeated");
+                    tracing::debug!(%error, "retrying the call");
                     *unanswered = Some(error);
                     sleep(backoff.step()).await;
                 }
@@ -77,11 +77,11 @@ mod tests {
     fn a_call_that_takes_too_long_says_what_stood_in_its_way() {
         let refused = CallError::Unavailable("connection refused".into());
         let told = |unanswered| no_answer(Duration::from_secs(10), unanswered).to_string();
-        let expected = "the engine cannot be reached: no answer within 10s: connection refused";
+        let expected = "the engine is unreachable: no answer within 10s: connection refused";
         assert_eq!(told(Some(refused)), expected);
         assert!(
             told(Some(CallError::Overloaded))
-                .ends_with("within 10s: too many requests wait for the run: try later")
+                .ends_with("within 10s: too many requests are pending for the run: retry later")
         );
         assert!(told(None).ends_with("no answer within 10s"));
     }

@@ -24,7 +24,7 @@ pub(super) type Decode<O> = Arc<dyn Fn(Payloads) -> Result<O, PayloadError> + Se
 
 /// An update that is sent when awaited; it resolves to the outcome. [`Update::start`] waits for
 /// acceptance only.
-#[must_use = "nothing is asked for until this is awaited"]
+#[must_use = "nothing is sent until this is awaited"]
 pub struct Update<O> {
     client: Client,
     target: RunTarget,

@@ -6,13 +6,13 @@ use abide_core::{
     event::{ActivitySpec, Delivery, Origin},
     failure::Failure,
     payload::PayloadMap,
-    retry::{RetryPolicy, RetryState, Verdict},
+    retry::{RetryDecision, RetryPolicy, RetryState},
     time::Timestamp,
 };
 
 use super::{
     OnCancel,
-    operation::{Answer, Operation, Progress, awaitable},
+    operation::{Operation, OperationResult, Progress, awaitable},
 };
 use crate::{
     activity::ActivityDef,
@@ -125,11 +125,11 @@ impl<O> ActivityCall<O> {
     }
 
     /// Whether another attempt follows, if the policy records retries in the run.
-    fn recorded_retry(&self, failure: &Failure) -> Option<Verdict> {
+    fn recorded_retry(&self, failure: &Failure) -> Option<RetryDecision> {
         let policy = self.spec.retry.as_ref().filter(|policy| policy.recorded)?;
         Some(match policy.judge(self.attempt, failure) {
-            Verdict::After(delay) if self.time_left().is_some_and(|left| left <= delay) => {
-                Verdict::Stop(RetryState::Timeout)
+            RetryDecision::After(delay) if self.time_left().is_some_and(|left| left <= delay) => {
+                RetryDecision::Stop(RetryState::Timeout)
             }
             verdict => verdict,
         })
@@ -158,14 +158,14 @@ impl<O> ActivityCall<O> {
             | RetryState::CancelRequested => None,
         };
         let retry_state = match verdict {
-            Some(Verdict::After(_)) if self.board.refuses() => RetryState::CancelRequested,
-            Some(Verdict::After(delay)) => {
+            Some(RetryDecision::After(_)) if self.board.refuses() => RetryState::CancelRequested,
+            Some(RetryDecision::After(delay)) => {
                 let execution = self.spec.retry_of.get_or_insert(outcome.execution).clone();
                 let origin = Origin::ActivityRetry { execution };
                 let next = self.board.now().saturating_add(delay);
                 return Progress::Waits(self.board.start_timer(next, origin, Terms::default()));
             }
-            Some(Verdict::Stop(reason)) => reason,
+            Some(RetryDecision::Stop(reason)) => reason,
             None => retry_state,
         };
         Progress::Done(Err(self.failed(failure, retry_state)))
@@ -207,7 +207,7 @@ impl<O: Data> Operation for ActivityCall<O> {
         Progress::Waits(wait)
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         match answer.0 {
             Resolution::Activity(outcome) => self.closed(*outcome),
             // The delay before a recorded retry is over.

@@ -7,13 +7,13 @@ use abide_core::{
     failure::FailureKind,
     ids::WorkflowId,
     payload::Payloads,
-    retry::{RetryPolicy, Verdict},
+    retry::{RetryDecision, RetryPolicy},
 };
 
 use super::{
     OnCancel,
     external::{ExternalCall, ExternalWorkflow},
-    operation::{Answer, Operation, Pending, Progress, awaitable},
+    operation::{Operation, OperationResult, Pending, Progress, awaitable},
 };
 use crate::{
     definition::{SignalDef, Workflow},
@@ -203,7 +203,7 @@ impl<C: Workflow> Operation for ChildCall<C> {
         }
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         // The delay before the next attempt is over.
         if let (Resolution::Fired, Some(retries)) = (&answer.0, &mut self.retries) {
             if self.link.board.refuses() {
@@ -224,14 +224,14 @@ impl<C: Workflow> Operation for ChildCall<C> {
             return Progress::Done(outcome);
         }
         match retries.judge(failed) {
-            Verdict::After(delay) => {
+            RetryDecision::After(delay) => {
                 let board = &self.link.board;
                 let origin = Origin::ChildWorkflowRetry { workflow: retries.first.clone() };
                 let next = board.now().saturating_add(delay);
                 Progress::Waits(board.start_timer(next, origin, Terms::default()))
             }
             // The run knows the state of its recorded retries; the child does not.
-            Verdict::Stop(reason) => {
+            RetryDecision::Stop(reason) => {
                 failed.retry_state = reason;
                 Progress::Done(outcome)
             }
@@ -241,11 +241,11 @@ impl<C: Workflow> Operation for ChildCall<C> {
 
 impl Retries {
     /// The delay before the next attempt, or why there is none.
-    fn judge(&self, failed: &ChildFailure) -> Verdict {
+    fn judge(&self, failed: &ChildFailure) -> RetryDecision {
         // A child that could not be started would fail to start again, and a cancelled one is not
         // retried.
         if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
-            return Verdict::Stop(failed.retry_state);
+            return RetryDecision::Stop(failed.retry_state);
         }
         self.policy.judge(self.attempts, &failed.failure)
     }
@@ -267,7 +267,7 @@ impl<C: Workflow> Operation for ChildStart<C> {
     fn begin(&mut self) -> Progress<Self::Output> {
         if self.0.retries.is_some() {
             return Progress::Done(Err(Error::fail(format!(
-                "child {} has recorded retries, so there is no one child to hold: await the call",
+                "child {} has recorded retries, so it has no single handle: await the call",
                 self.0.link.workflow
             ))));
         }
@@ -277,7 +277,7 @@ impl<C: Workflow> Operation for ChildStart<C> {
         }
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         Progress::Done(match answer.0 {
             Resolution::ChildStarted => {
                 let on_cancel = self.0.held_on_cancel();
@@ -340,13 +340,13 @@ impl<C: Workflow> Operation for ChildResult<C> {
         Progress::Waits(board.wait_for_child(Subject::ChildClose(*number), self.on_cancel))
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         Progress::Done(self.link.closed(&answer))
     }
 }
 
 impl<C: Workflow> Link<C> {
-    fn closed(&self, answer: &Answer) -> Result<C::Output> {
+    fn closed(&self, answer: &OperationResult) -> Result<C::Output> {
         match answer.0 {
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => self.outcome(),

@@ -11,9 +11,9 @@ use std::{
 use abide_core::{event, limits::valid_condition_key, time::Timestamp};
 
 use super::{
-    operation::{Answer, Operation, Pending, Progress, awaitable},
+    operation::{Operation, OperationResult, Pending, Progress, awaitable},
     outcome::Outcome,
-    terms::{Limit, Said, described, guarded},
+    terms::{Limit, StatedTerms, described, guarded},
 };
 use crate::{
     error::{Error, Result},
@@ -53,7 +53,7 @@ impl<W> Condition<W> {
         let key = self.key.as_deref().map(str::to_owned);
         match &key {
             Some(key) if !valid_condition_key(key) => Err(Error::fail(format!(
-                "{key:?} is no key of a condition: use 1 to 128 letters, digits and . _ - : characters"
+                "{key:?} is not a valid condition key: use 1 to 128 letters, digits and . _ - : characters"
             ))),
             _ => Ok(event::Condition { key, fingerprint: self.fingerprint.map(str::to_owned) }),
         }
@@ -67,7 +67,7 @@ pub struct WaitUntil<W> {
     /// Weak: the board keeps the predicate, and the state may own a reference to the board.
     state: Weak<RefCell<W>>,
     condition: Condition<W>,
-    said: Said,
+    said: StatedTerms,
 }
 
 /// A wait for a condition, with a deadline.
@@ -79,7 +79,7 @@ pub struct WaitUntilWithin<W> {
 
 impl<W: 'static> WaitUntil<W> {
     pub(super) fn new(board: Rc<Board>, state: &Rc<RefCell<W>>, condition: Condition<W>) -> Self {
-        Self { board, state: Rc::downgrade(state), condition, said: Said::default() }
+        Self { board, state: Rc::downgrade(state), condition, said: StatedTerms::default() }
     }
 
     /// Waits for at most this long. Zero only checks whether the condition holds.
@@ -162,7 +162,7 @@ impl<W: 'static> Operation for WaitUntil<W> {
         Self::begin(self, None).without_deadline()
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         ended(&answer.0).without_deadline()
     }
 }
@@ -178,7 +178,7 @@ impl<W: 'static> Operation for WaitUntilWithin<W> {
         self.wait.begin(Some(self.limit))
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         ended(&answer.0)
     }
 }

@@ -19,7 +19,7 @@ use crate::executor::{Board, Wait};
 /// The order of history decides. A handler that moves the deadline for a message that came before
 /// the timer fired wins, even if the timer has fired by the time that the handler runs: that firing
 /// is void, and the wait continues. A message that came after the firing is too late, and the move
-/// fails with [`MoveError::Over`].
+/// fails with [`MoveError::TooLate`].
 #[derive(Clone, Default)]
 pub struct Deadline {
     timer: Option<(Rc<Board>, TimerId)>,
@@ -53,7 +53,7 @@ impl Deadline {
     /// Moves the deadline later by this much, and returns the new one.
     pub fn extend(&self, by: Duration) -> Result<Timestamp, MoveError> {
         let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
-        let at = board.due(timer).ok_or(MoveError::Over)?.saturating_add(by);
+        let at = board.due(timer).ok_or(MoveError::TooLate)?.saturating_add(by);
         board.move_timer(timer, at)?;
         Ok(at)
     }
@@ -69,17 +69,17 @@ impl Deadline {
 #[non_exhaustive]
 pub enum MoveError {
     /// It belongs to no wait: the wait has not started, ended at once, or has no deadline.
-    #[error("no wait that has begun has this deadline")]
+    #[error("no wait has begun with this deadline")]
     NoDeadline,
     /// Queries, validators and conditions leave no trace in history, so they cannot move a
     /// deadline.
-    #[error("queries, validators and conditions cannot move a deadline; handlers can")]
+    #[error("queries, validators and conditions cannot move a deadline; move it in a handler")]
     OnlyLooking,
     /// Too late: the deadline has passed, or the wait was given up.
     #[error("too late: the wait is over")]
-    Over,
+    TooLate,
     /// The new deadline was in the past when the event happened that the code is handling.
-    #[error("the deadline {at} has passed already: it is {now}")]
+    #[error("the deadline {at} is in the past: it is {now}")]
     Past {
         /// The time to which the code tried to move it.
         at: Timestamp,

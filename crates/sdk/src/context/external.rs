@@ -9,7 +9,7 @@ use abide_core::{
     payload::PayloadMap,
 };
 
-use super::operation::{Answer, Operation, Progress, awaitable};
+use super::operation::{Operation, OperationResult, Progress, awaitable};
 use crate::{
     definition::{SignalDef, Workflow},
     error::{Error, ExternalFailure, Result},
@@ -100,7 +100,7 @@ impl Operation for ExternalCall {
         }
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Result<()>> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Result<()>> {
         Progress::Done(match answer.0 {
             Resolution::External(Err(cause)) => {
                 let workflow = self.workflow.clone();

@@ -11,7 +11,7 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::operation::{Answer, Operation, Progress, awaitable};
+use super::operation::{Operation, OperationResult, Progress, awaitable};
 use crate::{
     activity::{ActivityDef, LocalActivity, LocalEnd},
     error::{ActivityFailure, Error, Result},
@@ -171,7 +171,7 @@ impl<O: Data> Operation for LocalActivityCall<O> {
         self.ask()
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         match answer.0 {
             Resolution::Local(end) => self.ended(*end),
             // The delay before the next attempt is over.

@@ -28,7 +28,7 @@ pub trait Operation: Unpin {
 
     /// Handles the answer.
     #[doc(hidden)]
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output>;
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output>;
 }
 
 /// The progress of an operation.
@@ -56,12 +56,12 @@ impl<T> Progress<Result<Outcome<T>>> {
 
 /// The answer to an operation.
 #[derive(Debug)]
-pub struct Answer(pub(super) Resolution);
+pub struct OperationResult(pub(super) Resolution);
 
 /// An operation as a future. It starts when it is first polled; dropping it while it is pending
 /// gives up what it waits for.
 #[derive(Debug)]
-#[must_use = "dropping it gives up what it waits for"]
+#[must_use = "dropping it cancels the wait"]
 pub struct Pending<O: Operation> {
     operation: O,
     state: State<O::Output>,
@@ -92,7 +92,7 @@ impl<O: Operation> Pending<O> {
     pub fn cancel(&mut self) {
         match &self.state {
             State::New => {
-                let cancelled = self.operation.resume(Answer(Resolution::Cancelled));
+                let cancelled = self.operation.resume(OperationResult(Resolution::Cancelled));
                 self.state = State::Begun(cancelled);
             }
             State::Begun(Progress::Waits(wait)) => wait.cancel(),
@@ -137,7 +137,7 @@ impl<O: Operation> Future for Pending<O> {
             };
             match wait.poll(cx) {
                 Poll::Ready(resolution) => {
-                    *state = State::Begun(operation.resume(Answer(resolution)));
+                    *state = State::Begun(operation.resume(OperationResult(resolution)));
                 }
                 Poll::Pending => {
                     *state = State::Begun(Progress::Waits(wait));
@@ -152,7 +152,7 @@ impl<O: Operation> Future for Pending<O> {
 /// command.
 fn begin<O: Operation>(operation: &mut O) -> Progress<O::Output> {
     match operation.refused() {
-        true => operation.resume(Answer(Resolution::Cancelled)),
+        true => operation.resume(OperationResult(Resolution::Cancelled)),
         false => operation.begin(),
     }
 }

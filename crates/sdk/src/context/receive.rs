@@ -8,9 +8,9 @@ use abide_core::{
 };
 
 use super::{
-    operation::{Answer, Operation, Progress, awaitable},
+    operation::{Operation, OperationResult, Progress, awaitable},
     outcome::Outcome,
-    terms::{Limit, Said, described, guarded},
+    terms::{Limit, StatedTerms, described, guarded},
 };
 use crate::{
     definition::{SignalDef, SignalHandler as _},
@@ -24,7 +24,7 @@ use crate::{
 pub struct Receive<S> {
     board: Rc<Board>,
     signal: S,
-    said: Said,
+    said: StatedTerms,
 }
 
 /// A wait for a signal, with a deadline.
@@ -125,7 +125,7 @@ impl<W> AnySignal<W> {
 
 impl<S: Expected> Receive<S> {
     pub(super) fn new(board: Rc<Board>, signal: S) -> Self {
-        Self { board, signal, said: Said::default() }
+        Self { board, signal, said: StatedTerms::default() }
     }
 
     /// Waits for at most this long. Zero takes only a signal that has arrived already.
@@ -178,7 +178,7 @@ impl<S: Expected> Operation for ReceiveWithin<S> {
         self.receive.begin(Some(self.limit))
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         self.receive.received(answer.0)
     }
 }
@@ -194,7 +194,7 @@ impl<S: Expected> Operation for Receive<S> {
         Self::begin(self, None).without_deadline()
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
         self.received(answer.0).without_deadline()
     }
 }

@@ -13,7 +13,7 @@ use abide_core::{event::Origin, time::Timestamp};
 
 use super::{
     Limit, Outcome,
-    operation::{Answer, Operation, Progress, awaitable},
+    operation::{Operation, OperationResult, Progress, awaitable},
 };
 use crate::executor::{Board, Cancellation, Kind, Scope, Terms, Wait};
 
@@ -149,7 +149,7 @@ impl<F: Future> Future for ShieldedWithin<F> {
                 return Poll::Pending;
             }
             Poll::Pending => {
-                inside.canceller().cancel("its time is up");
+                inside.canceller().cancel("timed out");
                 // An output at this point is too late, but the code had a chance to record its
                 // progress.
                 let _too_late = Pin::new(inside).poll(cx).is_ready();
@@ -216,7 +216,7 @@ impl Operation for CancelRequest {
         Progress::Waits(self.board.wait_for_cancel())
     }
 
-    fn resume(&mut self, _answer: Answer) -> Progress<Cancellation> {
+    fn resume(&mut self, _answer: OperationResult) -> Progress<Cancellation> {
         let cancellation = self.scope.as_ref().and_then(|scope| scope.cancellation());
         Progress::Done(cancellation.unwrap_or_default())
     }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use abide_core::event::Origin;
 
 use super::{
-    operation::{Answer, Operation, Pending, Progress, awaitable},
-    terms::{Limit, Said, described, guarded},
+    operation::{Operation, OperationResult, Pending, Progress, awaitable},
+    terms::{Limit, StatedTerms, described, guarded},
 };
 use crate::{
     error::{Error, Result},
@@ -19,7 +19,7 @@ use crate::{
 pub struct Sleep {
     board: Rc<Board>,
     limit: Limit,
-    said: Said,
+    said: StatedTerms,
 }
 
 /// A started sleep: a timer whose [`Deadline`](super::Deadline) can be moved.
@@ -27,7 +27,7 @@ pub type Timer = Pending<Sleep>;
 
 impl Sleep {
     pub(super) fn new(board: Rc<Board>, limit: Limit) -> Self {
-        Self { board, limit, said: Said::default() }
+        Self { board, limit, said: StatedTerms::default() }
     }
 }
 
@@ -54,7 +54,7 @@ impl Operation for Sleep {
         }
     }
 
-    fn resume(&mut self, answer: Answer) -> Progress<Result<()>> {
+    fn resume(&mut self, answer: OperationResult) -> Progress<Result<()>> {
         Progress::Done(match answer.0 {
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => Ok(()),

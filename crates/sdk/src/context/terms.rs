@@ -34,12 +34,12 @@ impl Limit {
 
 /// The options of a wait that has not started.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct StatedTerms {
     terms: Terms,
     unsendable: Option<PayloadError>,
 }
 
-impl Said {
+impl StatedTerms {
     pub(super) fn about(&mut self, subject: String) {
         self.details().subject = subject;
     }

@@ -38,7 +38,7 @@ pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Outpu
     };
     if board.handlers_run() && !matches!(ask, Ask::ContinueAsNew(_)) {
         let handlers = board.shown_handlers();
-        warn!(handlers, "the run closes before its handlers have finished; they end with it");
+        warn!(handlers, "the run closes before its handlers have finished; they are abandoned");
     }
     board.command(ask);
 }

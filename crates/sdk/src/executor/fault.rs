@@ -5,22 +5,26 @@ use std::{any::Any, panic::Location};
 use abide_core::{event::TaskFailureCause, failure::Failure};
 
 use super::waker::ForeignWake;
-use crate::{panic, payload::PayloadError, registry::Fault};
+use crate::{panic, payload::PayloadError, registry::TaskFault};
 
-type Place = Option<&'static Location<'static>>;
+type CodeLocation = Option<&'static Location<'static>>;
 
 /// Code panicked, perhaps in a handler.
-pub(super) fn panicked(panic: &(dyn Any + Send), handler: Option<&str>, place: Place) -> Fault {
+pub(super) fn panicked(
+    panic: &(dyn Any + Send),
+    handler: Option<&str>,
+    place: CodeLocation,
+) -> TaskFault {
     let code = handler.map_or_else(String::new, |handler| format!(" of {handler}"));
     let (said, place) = (panic::message(panic), shown(place));
     fault("Panic", format!("workflow code{code} panicked: {said}; {place}"))
 }
 
 /// A task was woken by something that history does not record.
-pub(super) fn foreign_wake(wake: &ForeignWake, place: Place) -> Fault {
+pub(super) fn foreign_wake(wake: &ForeignWake, place: CodeLocation) -> TaskFault {
     let message = format!(
         "not deterministic: a task of the run was woken from outside, by the thread {}; {}. \
-         Workflow code may await only what its context gives: move the rest to an activity",
+         Workflow code may await only futures of its context: move the rest to an activity",
         wake.thread,
         shown(place)
     );
@@ -28,20 +32,20 @@ pub(super) fn foreign_wake(wake: &ForeignWake, place: Place) -> Fault {
 }
 
 /// No recorded event can wake the run.
-pub(super) fn waits_for_nothing(place: Place) -> Fault {
+pub(super) fn waits_for_nothing(place: CodeLocation) -> TaskFault {
     let message = format!(
         "not deterministic: the run waits for something that is not durable; {}. \
-         Workflow code may await only what its context gives: move the rest to an activity",
+         Workflow code may await only futures of its context: move the rest to an activity",
         shown(place)
     );
     fault("NotDeterministic", message)
 }
 
 /// The run waits for conditions, and nothing can make one of them true.
-pub(super) fn condition_for_ever(place: Place) -> Fault {
+pub(super) fn condition_for_ever(place: CodeLocation) -> TaskFault {
     let message = format!(
-        "the run waits for a condition that nothing can change: it waits for nothing else, and has no \
-         handler of a signal or update that could; {}. Give the wait a deadline, or the workflow a \
+        "the run waits for a condition that can never become true: no other wait and no signal or \
+         update handler can change the state; {}. Give the wait a deadline, or the workflow a \
          handler",
         shown(place)
     );
@@ -49,18 +53,18 @@ pub(super) fn condition_for_ever(place: Place) -> Fault {
 }
 
 /// Arguments that cannot be decoded.
-pub(super) fn unreadable(error: &PayloadError) -> Fault {
+pub(super) fn unreadable(error: &PayloadError) -> TaskFault {
     fault("Payload", error.to_string())
 }
 
-fn shown(place: Place) -> String {
+fn shown(place: CodeLocation) -> String {
     match place {
         Some(place) => format!("its last durable call is at {place}"),
         None => "it has made no durable call".into(),
     }
 }
 
-fn fault(error_type: &str, message: String) -> Fault {
+fn fault(error_type: &str, message: String) -> TaskFault {
     let failure = Failure { message, error_type: error_type.into(), ..Failure::default() };
-    Fault { cause: TaskFailureCause::WorkerFailure, failure }
+    TaskFault { cause: TaskFailureCause::WorkerFailure, failure }
 }

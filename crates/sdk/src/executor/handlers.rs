@@ -7,6 +7,7 @@ use abide_core::{
     command::Ask,
     event::{SignalReceived, UpdateRequest},
     ids::{EventNumber, UpdateId},
+    visible::visible,
 };
 use tracing::warn;
 
@@ -26,7 +27,8 @@ impl<W: Workflow> Running<W> {
         let SignalReceived { name, input, .. } = signal;
         let handler = W::SIGNALS.iter().find(|signal| signal.name() == name);
         if handler.is_none() {
-            warn!(signal = %name, "the workflow has no such signal; it is kept unread");
+            let signal = visible(name);
+            warn!(%signal, "the workflow has no handler for this signal; it stays unread");
         }
         let shown = self.begin_handling("signal", name);
         let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
@@ -47,7 +49,8 @@ impl<W: Workflow> Running<W> {
             }
             // Not a fault, because any sender of signals could then stop the run for good.
             Err(error) => {
-                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
+                let (signal, error) = (visible(name), visible(&error.to_string()));
+                warn!(%signal, %error, "cannot decode a signal; it stays unread");
                 self.board.set_aside(number);
             }
         }

@@ -13,6 +13,7 @@ use abide_core::{
     payload::Payloads,
     replay::{Code, Step, Turn},
     time::Timestamp,
+    visible::visible,
 };
 use tracing::{Dispatch, Span, dispatcher, info_span};
 
@@ -26,7 +27,7 @@ use super::{
 use crate::{
     context::Context,
     definition::Workflow,
-    registry::{Fault, WorkflowCode},
+    registry::{TaskFault, WorkflowCode},
 };
 
 /// One run of workflow `W` in memory.
@@ -41,7 +42,7 @@ pub struct Machine<W: Workflow> {
     /// The markers that history has for the turn, until code has started.
     markers: Vec<Marker>,
     running: Option<Running<W>>,
-    fault: Option<Fault>,
+    fault: Option<TaskFault>,
     /// Code has panicked or broken the rules, so it is not polled again.
     stopped: bool,
 }
@@ -85,7 +86,7 @@ impl<W: Workflow> Machine<W> {
         }
     }
 
-    fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {
+    fn take_step(&mut self, step: Step<'_>) -> Result<(), TaskFault> {
         match step {
             Step::Start(started) => {
                 let running = Running::new(started, self.turn)?;
@@ -108,13 +109,13 @@ impl<W: Workflow> Machine<W> {
         }
         LogScope::Span(info_span!(
             "workflow",
-            workflow_id = %self.workflow.workflow,
+            workflow_id = %visible(self.workflow.workflow.as_str()),
             run_id = %self.run,
             workflow_type = W::NAME
         ))
     }
 
-    fn stop(&mut self, fault: Fault) {
+    fn stop(&mut self, fault: TaskFault) {
         self.stopped = true;
         self.fault = Some(fault);
         if let Some(running) = &self.running {
@@ -188,7 +189,7 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
         running.map(|running| running.board.take_local_work()).unwrap_or_default()
     }
 
-    fn take_fault(&mut self) -> Option<Fault> {
+    fn take_fault(&mut self) -> Option<TaskFault> {
         self.fault.take()
     }
 }
@@ -202,7 +203,7 @@ impl<W: Workflow> Drop for Machine<W> {
 }
 
 impl<W: Workflow> Running<W> {
-    fn new(started: &RunStarted, turn: TurnInfo) -> Result<Self, Fault> {
+    fn new(started: &RunStarted, turn: TurnInfo) -> Result<Self, TaskFault> {
         let input = W::ARGUMENTS.decode(&started.spec.input).map_err(|error| {
             fault::unreadable(&error.of(format!("input of workflow {}", W::NAME)))
         })?;
@@ -216,7 +217,7 @@ impl<W: Workflow> Running<W> {
 
     /// Polls the woken tasks, and checks that they were woken, and can be woken again, by recorded
     /// events only.
-    fn run(&mut self) -> Result<(), Fault> {
+    fn run(&mut self) -> Result<(), TaskFault> {
         self.check_wakes()?;
         {
             let _own_wakes = self.tasks.enter();
@@ -242,7 +243,7 @@ impl<W: Workflow> Running<W> {
         !W::UPDATES.is_empty() || W::SIGNALS.iter().any(|signal| !signal.kept())
     }
 
-    fn check_wakes(&self) -> Result<(), Fault> {
+    fn check_wakes(&self) -> Result<(), TaskFault> {
         match self.tasks.foreign_wake() {
             Some((wake, place)) => Err(fault::foreign_wake(&wake, place)),
             None => Ok(()),

@@ -35,7 +35,7 @@ pub(super) fn of_child(close: ChildClose<'_>) -> Result<Payloads, Box<ChildClose
         ChildClose::Failed(failed) => closed(failed.failure.clone(), failed.retry_state),
         ChildClose::TimedOut(timed_out) => {
             let failure = Failure::timeout(TimeoutKind::StartToClose);
-            let failure = Failure { message: "its time was up".into(), ..failure };
+            let failure = Failure { message: "it timed out".into(), ..failure };
             closed(failure, timed_out.retry_state)
         }
         ChildClose::Cancelled(cancelled) => {

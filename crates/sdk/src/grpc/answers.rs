@@ -9,9 +9,9 @@ use abide_core::operation::CallError;
 use tokio::sync::oneshot;
 
 /// The waiting callers of one stream, by call number.
-pub(super) struct Answers<T>(Arc<Mutex<Waiting<T>>>);
+pub(super) struct Answers<T>(Arc<Mutex<PendingAnswer<T>>>);
 
-struct Waiting<T> {
+struct PendingAnswer<T> {
     last: u64,
     callers: HashMap<u64, oneshot::Sender<Result<T, CallError>>>,
     /// Why the stream ended; none while it is open.
@@ -33,7 +33,7 @@ impl<T> Clone for Answers<T> {
 
 impl<T> Answers<T> {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Waiting { last: 0, callers: HashMap::new(), ended: None })))
+        Self(Arc::new(Mutex::new(PendingAnswer { last: 0, callers: HashMap::new(), ended: None })))
     }
 
     pub(super) fn open(&self) -> bool {
@@ -80,7 +80,7 @@ impl<T> Answers<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+    fn lock(&self) -> MutexGuard<'_, PendingAnswer<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,17 +17,17 @@ const USUAL: usize = 4 << 20;
 pub(super) struct Bound(watch::Receiver<Option<usize>>);
 
 /// The sending half: sets the bound.
-pub(super) struct Telling(watch::Sender<Option<usize>>);
+pub(super) struct BoundAnnouncer(watch::Sender<Option<usize>>);
 
 /// A bound that is not announced yet.
-pub(super) fn untold() -> (Telling, Bound) {
-    let (telling, bound) = watch::channel(None);
-    (Telling(telling), Bound(bound))
+pub(super) fn unannounced() -> (BoundAnnouncer, Bound) {
+    let (announcer, bound) = watch::channel(None);
+    (BoundAnnouncer(announcer), Bound(bound))
 }
 
-impl Telling {
+impl BoundAnnouncer {
     /// Sets the bound in bytes; zero means that the server announced none.
-    pub(super) fn tell(&self, bytes: u64) {
+    pub(super) fn announce(&self, bytes: u64) {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.0.send_replace(Some(if bytes == 0 { USUAL } else { bytes }));
     }
@@ -35,7 +35,7 @@ impl Telling {
 
 impl Bound {
     /// Waits until the bound is announced, or the stream ends.
-    pub(super) async fn told(&mut self) {
+    pub(super) async fn announced(&mut self) {
         // A caller that continues after the stream has ended gets the error from its claim.
         drop(self.0.wait_for(Option::is_some).await);
     }
@@ -51,7 +51,8 @@ impl Bound {
         if bytes <= bound {
             return Ok(());
         }
-        let problem = format!("takes {bytes} bytes, and the server takes messages of {bound}");
+        let problem =
+            format!("has {bytes} bytes; the server accepts messages of up to {bound} bytes");
         Err(InvalidField::new(field, problem))
     }
 
@@ -73,9 +74,9 @@ mod tests {
 
     #[test]
     fn what_the_server_takes_bounds_frames_and_items() {
-        let (telling, bound) = untold();
+        let (announcer, bound) = unannounced();
         assert_eq!(bound.frame_bytes(), FRAME_BYTES);
-        telling.tell(4096);
+        announcer.announce(4096);
         assert_eq!(bound.frame_bytes(), 4096);
         assert_eq!(bound.check("call", 4096), Ok(()));
         let refused = bound.check("call", 4097).expect_err("one byte more");
@@ -84,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_say_takes_the_usual() {
-        let (telling, bound) = untold();
-        telling.tell(0);
+        let (announcer, bound) = unannounced();
+        announcer.announce(0);
         assert_eq!(bound.check("call", USUAL), Ok(()));
         bound.check("call", USUAL + 1).expect_err("more than usual");
     }

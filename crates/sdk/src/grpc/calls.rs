@@ -16,9 +16,9 @@ use tonic::Status;
 
 use super::{
     answers::{Answers, Claim},
-    bound::{self, Bound, Telling, in_frame},
+    bound::{self, Bound, BoundAnnouncer, in_frame},
     frames::{Frame, Frames},
-    servers::{Refusals, Way},
+    servers::{Connection, Refusals},
 };
 
 /// After this many unanswered calls in a row the transport tries the next server. Few, because
@@ -27,15 +27,15 @@ const REFUSALS: u32 = 3;
 
 #[derive(Clone)]
 pub(super) struct CallsStream {
-    way: Arc<Way>,
+    way: Arc<Connection>,
     refusals: Arc<Refusals>,
-    queue: UnboundedSender<Option<Said>>,
+    queue: UnboundedSender<Option<CallFrame>>,
     answers: Answers<Answer>,
     bound: Bound,
 }
 
 /// A message from the client on the stream.
-pub(super) enum Said {
+pub(super) enum CallFrame {
     Call(Box<NumberedCall>),
     /// The caller has stopped waiting for the answer of this call.
     Abandon(u64),
@@ -43,12 +43,12 @@ pub(super) enum Said {
 
 impl CallsStream {
     /// Opens a stream. Calls wait until it is open.
-    pub(super) fn begin(way: Arc<Way>) -> Self {
+    pub(super) fn begin(way: Arc<Connection>) -> Self {
         let (queue, said) = mpsc::unbounded_channel();
         let answers = Answers::new();
-        let (telling, bound) = bound::untold();
+        let (announcer, bound) = bound::unannounced();
         let frames = Frames::new(said, bound.clone());
-        tokio::spawn(run(Arc::clone(&way), frames, answers.clone(), telling));
+        tokio::spawn(run(Arc::clone(&way), frames, answers.clone(), announcer));
         Self { way, refusals: Arc::new(Refusals::new(REFUSALS)), queue, answers, bound }
     }
 
@@ -67,14 +67,14 @@ impl CallsStream {
 
     /// Sends a call and waits for its answer.
     pub(super) async fn call(&self, asked: Asked) -> Result<Answer, CallError> {
-        self.bound.clone().told().await;
+        self.bound.clone().announced().await;
         // Measured with the longest number, because the call has none yet.
         let mut call = NumberedCall { number: u64::MAX, call: Some(asked) };
         self.bound.check("call", in_frame(call.encoded_len()))?;
         let claim = self.answers.claim()?;
         call.number = claim.number;
         // If the stream has ended, the claim returns the error.
-        drop(self.queue.send(Some(Said::Call(Box::new(call)))));
+        drop(self.queue.send(Some(CallFrame::Call(Box::new(call)))));
         let mut waiting = WaitingCall { claim, queue: self.queue.clone() };
         waiting.claim.answer().await
     }
@@ -83,25 +83,25 @@ impl CallsStream {
 /// A call in flight. Dropping it abandons the call.
 struct WaitingCall {
     claim: Claim<Answer>,
-    queue: UnboundedSender<Option<Said>>,
+    queue: UnboundedSender<Option<CallFrame>>,
 }
 
 impl Drop for WaitingCall {
     fn drop(&mut self) {
         if self.claim.give_up() {
             // If the stream has ended, there is nothing to abandon.
-            drop(self.queue.send(Some(Said::Abandon(self.claim.number))));
+            drop(self.queue.send(Some(CallFrame::Abandon(self.claim.number))));
         }
     }
 }
 
 async fn run(
-    way: Arc<Way>,
+    way: Arc<Connection>,
     frames: Frames<CallsFrame>,
     answers: Answers<Answer>,
-    telling: Telling,
+    announcer: BoundAnnouncer,
 ) {
-    let ended = match exchange(&way, frames, &answers, &telling).await {
+    let ended = match exchange(&way, frames, &answers, &announcer).await {
         Ok(()) => "the server ended the connection".to_owned(),
         Err(status) => reason(&status),
     };
@@ -111,10 +111,10 @@ async fn run(
 }
 
 async fn exchange(
-    way: &Way,
+    way: &Connection,
     frames: Frames<CallsFrame>,
     answers: &Answers<Answer>,
-    telling: &Telling,
+    announcer: &BoundAnnouncer,
 ) -> Result<(), Status> {
     let mut client = AbideClient::new(way.channel.clone()).max_decoding_message_size(usize::MAX);
     let connecting = async {
@@ -123,7 +123,7 @@ async fn exchange(
         Ok((told, first))
     };
     let (mut told, mut next) = way.first(connecting).await?;
-    telling.tell(next.as_ref().map_or(0, |first| first.message_bytes));
+    announcer.announce(next.as_ref().map_or(0, |first| first.message_bytes));
     while let Some(AnswersFrame { answers: frame, .. }) = next {
         answers.settle(frame.into_iter().filter_map(|numbered| {
             let answer = numbered.answer?;
@@ -135,20 +135,20 @@ async fn exchange(
 }
 
 impl Frame for CallsFrame {
-    type Item = Said;
+    type Item = CallFrame;
 
-    fn size(item: &Said) -> usize {
+    fn size(item: &CallFrame) -> usize {
         match item {
-            Said::Call(call) => in_frame(call.encoded_len()),
+            CallFrame::Call(call) => in_frame(call.encoded_len()),
             // A call number takes at most ten bytes.
-            Said::Abandon(_) => in_frame(10),
+            CallFrame::Abandon(_) => in_frame(10),
         }
     }
 
-    fn put(&mut self, item: Said) {
+    fn put(&mut self, item: CallFrame) {
         match item {
-            Said::Call(call) => self.calls.push(*call),
-            Said::Abandon(number) => self.abandoned.push(number),
+            CallFrame::Call(call) => self.calls.push(*call),
+            CallFrame::Abandon(number) => self.abandoned.push(number),
         }
     }
 }

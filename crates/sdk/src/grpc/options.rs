@@ -58,7 +58,7 @@ impl GrpcOptions {
         let tls = match address.split_once("://") {
             Some(("http", _)) => false,
             Some(("https", _)) => true,
-            _ => return Err(unusable(address, &"it begins neither with http:// nor https://")),
+            _ => return Err(unusable(address, &"it must begin with http:// or https://")),
         };
         let endpoint = Endpoint::from_shared(address.to_owned())
             .map_err(invalid)?
@@ -74,7 +74,7 @@ impl GrpcOptions {
         }
         endpoint.tls_config(self.tls.config()).map_err(|error| {
             let why = with_causes(&error);
-            let what = "the root, or the certificate and key of your own, cannot be used";
+            let what = "the CA certificate, or the client certificate and key, cannot be used";
             InvalidField::new("tls", format!("{what}: {why}")).into()
         })
     }

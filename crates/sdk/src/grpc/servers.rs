@@ -22,13 +22,13 @@ use uuid::Uuid;
 use super::options::{GrpcOptions, no_address};
 
 pub(super) struct Servers {
-    places: Vec<Place>,
+    places: Vec<ServerAddress>,
     /// How long a server may take to send its first message.
     patience: Duration,
     current: Mutex<Current>,
 }
 
-struct Place {
+struct ServerAddress {
     address: String,
     endpoint: Endpoint,
 }
@@ -37,11 +37,11 @@ struct Place {
 struct Current {
     /// Its index in `places`.
     index: usize,
-    way: Arc<Way>,
+    way: Arc<Connection>,
 }
 
 /// The connection to one server, until the transport switches to another.
-pub(super) struct Way {
+pub(super) struct Connection {
     pub(super) channel: Channel,
     /// The server's address in error messages; none if it is the only server.
     name: Option<String>,
@@ -61,7 +61,7 @@ impl Servers {
         let mut places = places(options)?;
         let mut unreachable = Vec::new();
         for index in 0..places.len() {
-            let Place { address, endpoint } = &places[index];
+            let ServerAddress { address, endpoint } = &places[index];
             let connecting = async {
                 let lost = |error| Status::from_error(Box::new(error));
                 endpoint.connect().await.map_err(lost)
@@ -79,33 +79,34 @@ impl Servers {
 
     fn beginning(
         options: &GrpcOptions,
-        places: Vec<Place>,
-        connect: impl FnOnce(&Place) -> Channel,
+        places: Vec<ServerAddress>,
+        connect: impl FnOnce(&ServerAddress) -> Channel,
     ) -> Result<Self, CallError> {
         let patience = options.patience();
         let first = places.first().ok_or_else(no_address)?;
-        let way = Way::new(first, places.len(), connect(first), patience);
+        let way = Connection::new(first, places.len(), connect(first), patience);
         let current = Mutex::new(Current { index: 0, way: Arc::new(way) });
         Ok(Self { places, patience, current })
     }
 
     /// The connection to the current server; to the next one if the last was left.
-    pub(super) fn way(&self) -> Arc<Way> {
+    pub(super) fn way(&self) -> Arc<Connection> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.way.left() {
             current.index = (current.index + 1) % self.places.len();
             let next = &self.places[current.index];
             let channel = next.endpoint.connect_lazy();
-            current.way = Arc::new(Way::new(next, self.places.len(), channel, self.patience));
+            current.way =
+                Arc::new(Connection::new(next, self.places.len(), channel, self.patience));
         }
         Arc::clone(&current.way)
     }
 }
 
 /// The servers of these options, in the order of their use.
-fn places(options: &GrpcOptions) -> Result<Vec<Place>, CallError> {
+fn places(options: &GrpcOptions) -> Result<Vec<ServerAddress>, CallError> {
     let place = |address: &String| {
-        Ok(Place { address: address.clone(), endpoint: options.endpoint(address)? })
+        Ok(ServerAddress { address: address.clone(), endpoint: options.endpoint(address)? })
     };
     let mut places = options.addresses.iter().map(place).collect::<Result<Vec<_>, CallError>>()?;
     if options.shuffle {
@@ -115,8 +116,8 @@ fn places(options: &GrpcOptions) -> Result<Vec<Place>, CallError> {
     Ok(places)
 }
 
-impl Way {
-    fn new(place: &Place, servers: usize, channel: Channel, patience: Duration) -> Self {
+impl Connection {
+    fn new(place: &ServerAddress, servers: usize, channel: Channel, patience: Duration) -> Self {
         let name = (servers > 1).then(|| place.address.clone());
         Self { channel, name, patience, left: AtomicBool::new(false) }
     }
@@ -156,7 +157,7 @@ async fn within<T>(
     patience: Duration,
     word: impl Future<Output = Result<T, Status>>,
 ) -> Result<T, Status> {
-    let silent = |_| Err(Status::unavailable(format!("it said nothing for {patience:?}")));
+    let silent = |_| Err(Status::unavailable(format!("no response within {patience:?}")));
     timeout(patience, word).await.unwrap_or_else(silent)
 }
 
@@ -195,7 +196,7 @@ mod tests {
         Servers::new(options).expect("good addresses")
     }
 
-    fn name(way: &Way) -> String {
+    fn name(way: &Connection) -> String {
         way.name.clone().expect("there are several")
     }
 

@@ -6,6 +6,7 @@ use abide_core::{
     dispatch::{Dispatch, QueueKey, Worker},
     operation::CallError,
     report::{Report, ReportAnswer},
+    visible::visible,
 };
 use abide_proto::{
     PROTOCOL_VERSION,
@@ -27,9 +28,9 @@ use super::{
     answers::{Answers, Claim},
     bound::{self, Bound, in_frame},
     frames::{Frame, Frames},
-    servers::{Refusals, Way},
+    servers::{Connection, Refusals},
 };
-use crate::transport::{Answer, BoxFuture, Given, Session, SessionSender};
+use crate::transport::{AnswerFuture, BoxFuture, Given, Session, SessionSender};
 
 /// After this many unacknowledged completions in a row the worker switches servers. That allows
 /// several seconds of retries, because switching loses the tasks in flight.
@@ -43,15 +44,15 @@ pub(super) struct GrpcSession {
 
 /// The sending half of the stream.
 struct Sender {
-    way: Arc<Way>,
+    way: Arc<Connection>,
     refusals: Arc<Refusals>,
-    queue: UnboundedSender<Option<Said>>,
+    queue: UnboundedSender<Option<FrameItem>>,
     answers: Answers<Acknowledged>,
     bound: Bound,
 }
 
 /// A message from the worker on the stream.
-pub(super) enum Said {
+pub(super) enum FrameItem {
     Hello(Hello),
     Credit(Credit),
     Completion(Box<Completion>),
@@ -61,7 +62,7 @@ pub(super) enum Said {
 impl GrpcSession {
     /// Connects a worker and waits for the server's welcome.
     pub(super) async fn connect(
-        way: Arc<Way>,
+        way: Arc<Connection>,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
     ) -> Result<Self, CallError> {
@@ -73,13 +74,13 @@ impl GrpcSession {
     }
 
     async fn connect_to(
-        way: &Arc<Way>,
+        way: &Arc<Connection>,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
     ) -> Result<Self, CallError> {
         let (queue, said) = mpsc::unbounded_channel();
         // The receiver is alive, so this cannot fail.
-        drop(queue.send(Some(Said::Hello(Hello {
+        drop(queue.send(Some(FrameItem::Hello(Hello {
             protocol_version: PROTOCOL_VERSION,
             session: worker.session.as_str().to_owned(),
             identity: worker.identity,
@@ -88,7 +89,7 @@ impl GrpcSession {
         }))));
         let mut client =
             WorkersClient::new(way.channel.clone()).max_decoding_message_size(usize::MAX);
-        let (telling, bound) = bound::untold();
+        let (announcer, bound) = bound::unannounced();
         let frames = Frames::<WorkerFrame>::new(said, bound.clone());
         let connecting = async {
             let mut told = client.connect(frames).await?.into_inner();
@@ -99,7 +100,7 @@ impl GrpcSession {
         let (told, first) = connected.map_err(|status| from_status(&status))?;
         let no_welcome = || CallError::Unavailable("the server ended the connection".into());
         let welcome = first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
-        telling.tell(welcome.message_bytes);
+        announcer.announce(welcome.message_bytes);
         let answers = Answers::new();
         let (giver, given) = mpsc::unbounded_channel();
         let reader = tokio::spawn(read(Arc::clone(way), told, giver, answers.clone()));
@@ -131,15 +132,15 @@ impl Drop for GrpcSession {
 impl SessionSender for Sender {
     fn credit(&self, queue: QueueKey, credits: usize) {
         // Credit ends with the stream, so a failed send loses nothing.
-        drop(self.queue.send(Some(Said::Credit(credit_to_wire(queue, credits)))));
+        drop(self.queue.send(Some(FrameItem::Credit(credit_to_wire(queue, credits)))));
     }
 
     fn withdraw(&self) {
         // The end of the stream withdraws the credit as well.
-        drop(self.queue.send(Some(Said::Withdraw)));
+        drop(self.queue.send(Some(FrameItem::Withdraw)));
     }
 
-    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+    fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer> {
         let claim = self.say(report);
         let (way, refusals) = (Arc::clone(&self.way), Arc::clone(&self.refusals));
         let queue = self.queue.clone();
@@ -165,13 +166,13 @@ impl Sender {
         let claim = self.answers.claim()?;
         completion.number = claim.number;
         // If the stream has ended, the claim returns the error.
-        drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
+        drop(self.queue.send(Some(FrameItem::Completion(Box::new(completion)))));
         Ok(claim)
     }
 }
 
 async fn read(
-    way: Arc<Way>,
+    way: Arc<Connection>,
     mut told: Streaming<ServerFrame>,
     giver: UnboundedSender<Given>,
     answers: Answers<Acknowledged>,
@@ -188,9 +189,9 @@ async fn read(
     answers.end(ended);
 }
 
-fn lost(way: &Way, status: &Status) -> String {
+fn lost(way: &Connection, status: &Status) -> String {
     let reason = way.saying(reason(status));
-    tracing::warn!(%reason, "the worker's stream was ended");
+    tracing::warn!(reason = %visible(&reason), "the worker's stream ended");
     reason
 }
 
@@ -207,30 +208,30 @@ fn take(frame: ServerFrame, giver: &UnboundedSender<Given>, answers: &Answers<Ac
             // The send fails only if the session was dropped; then the server requeues the task.
             Ok(given) => drop(giver.send(given)),
             Err(error) => {
-                tracing::error!(%error, "a task cannot be read; the server gives it again")
+                tracing::error!(%error, "cannot decode a task; the server will deliver it again")
             }
         }
     }
 }
 
 impl Frame for WorkerFrame {
-    type Item = Said;
+    type Item = FrameItem;
 
-    fn size(item: &Said) -> usize {
+    fn size(item: &FrameItem) -> usize {
         match item {
-            Said::Hello(hello) => in_frame(hello.encoded_len()),
-            Said::Credit(credit) => in_frame(credit.encoded_len()),
-            Said::Completion(completion) => in_frame(completion.encoded_len()),
-            Said::Withdraw => in_frame(0),
+            FrameItem::Hello(hello) => in_frame(hello.encoded_len()),
+            FrameItem::Credit(credit) => in_frame(credit.encoded_len()),
+            FrameItem::Completion(completion) => in_frame(completion.encoded_len()),
+            FrameItem::Withdraw => in_frame(0),
         }
     }
 
-    fn put(&mut self, item: Said) {
+    fn put(&mut self, item: FrameItem) {
         match item {
-            Said::Hello(hello) => self.hello = Some(hello),
-            Said::Credit(credit) => self.credits.push(credit),
-            Said::Completion(completion) => self.completions.push(*completion),
-            Said::Withdraw => self.withdraw = true,
+            FrameItem::Hello(hello) => self.hello = Some(hello),
+            FrameItem::Credit(credit) => self.credits.push(credit),
+            FrameItem::Completion(completion) => self.completions.push(*completion),
+            FrameItem::Withdraw => self.withdraw = true,
         }
     }
 }

@@ -17,14 +17,14 @@ use abide_core::{
 use futures_util::StreamExt;
 
 use super::{notice, thread::Acks, unfit};
-use crate::transport::{Answer, SessionSender};
+use crate::transport::{AnswerFuture, SessionSender};
 
 /// A report that the engine has not acknowledged yet.
 pub(super) struct Ack {
     sender: Arc<dyn SessionSender>,
     /// The task that the report completes; none for other reports.
     answered: Option<TaskToken>,
-    reply: Answer<'static, ReportAnswer>,
+    reply: AnswerFuture<'static, ReportAnswer>,
 }
 
 /// A report that the engine has acknowledged, or whose stream is lost.
@@ -79,7 +79,7 @@ impl Acknowledged {
     pub(super) async fn all(mut acks: Acks) {
         while let Some(Self { sender, answered, result }) = acks.next().await {
             if let Some(token) = answered
-                && let Verdict::Unfit(failed) = Verdict::of(&token, result)
+                && let CompletionOutcome::Unfit(failed) = CompletionOutcome::of(&token, result)
             {
                 acks.push(Ack::new(sender, *failed));
             }
@@ -88,7 +88,7 @@ impl Acknowledged {
 }
 
 /// The engine's decision on a completion.
-pub(super) enum Verdict {
+pub(super) enum CompletionOutcome {
     /// The run continues from the machine in memory.
     Taken,
     /// The machine is stale and is dropped; the task is dispatched again, or another worker owns
@@ -99,12 +99,13 @@ pub(super) enum Verdict {
     Unfit(Box<Report>),
 }
 
-impl Verdict {
+impl CompletionOutcome {
     pub(super) fn of(token: &TaskToken, result: Result<ReportAnswer, CallError>) -> Self {
         let workflow = &token.workflow;
         match result {
             Ok(ReportAnswer::TaskRefused { cause: TaskFailureCause::UnseenInput, .. }) => {
-                tracing::debug!(%workflow, "the run is not closed: it has inputs that it must see");
+                let what = format_args!("the run stays open: it has new inputs to process");
+                notice::debug(workflow, what);
                 Self::NotTaken
             }
             Ok(ReportAnswer::TaskRefused { cause, message }) => {
@@ -114,7 +115,7 @@ impl Verdict {
             Ok(ReportAnswer::TaskDiscarded) => Self::NotTaken,
             Ok(_) => Self::Taken,
             Err(CallError::Invalid(invalid)) => {
-                notice::warn(workflow, format_args!("a task asks for what cannot be: {invalid}"));
+                notice::warn(workflow, format_args!("a task was refused as invalid: {invalid}"));
                 let failure = Failure::server(FailureKind::Application, invalid.to_string());
                 Self::Unfit(Box::new(Report::FailTask {
                     token: token.clone(),
@@ -124,7 +125,8 @@ impl Verdict {
                 }))
             }
             Err(error) => {
-                tracing::debug!(%workflow, %error, "a workflow task was not taken");
+                let what = format_args!("the completion of a task was not accepted: {error}");
+                notice::debug(workflow, what);
                 Self::NotTaken
             }
         }

@@ -13,7 +13,7 @@ use abide_core::{
 use futures_util::FutureExt;
 
 use super::{
-    attempts::Attempt, heartbeat::Heartbeats, notice, overdue::Overdue, shared::Shared, unfit,
+    attempts::Attempt, heartbeat::Heartbeats, notice, overdue::Overdue, shared::WorkerCore, unfit,
 };
 use crate::{
     activity::{ActivityContext, ActivityInfo},
@@ -26,26 +26,31 @@ use crate::{
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Starts an attempt that the engine dispatched.
-pub(super) fn begin(shared: &Arc<Shared>, token: ActivityToken, given: ActivityGiven, eager: bool) {
+pub(super) fn begin(
+    shared: &Arc<WorkerCore>,
+    token: ActivityToken,
+    given: ActivityGiven,
+    eager: bool,
+) {
     let slot = Slot::take(shared, token.run, eager);
     let attempt = Arc::new(Attempt::new(token));
     if !shared.attempts.add(&attempt) {
         // The attempt runs already; dropping the second slot returns its credit.
         return;
     }
-    let place = Place { attempt: Arc::clone(&attempt), slot };
+    let place = RunningAttempt { attempt: Arc::clone(&attempt), slot };
     let task = shared.runtime.spawn(run(place, given));
     shared.attempts.runs_as(&attempt, task.abort_handle());
 }
 
 /// A slot for an attempt, returned when dropped.
 struct Slot {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerCore>,
     eager: bool,
 }
 
 impl Slot {
-    fn take(shared: &Arc<Shared>, run: RunId, eager: bool) -> Self {
+    fn take(shared: &Arc<WorkerCore>, run: RunId, eager: bool) -> Self {
         if eager {
             shared.eager.take(run);
         } else {
@@ -68,18 +73,18 @@ impl Drop for Slot {
 
 /// An attempt's entry among the held attempts and its slot; both are released when the attempt
 /// ends.
-struct Place {
+struct RunningAttempt {
     attempt: Arc<Attempt>,
     slot: Slot,
 }
 
-impl Drop for Place {
+impl Drop for RunningAttempt {
     fn drop(&mut self) {
         self.slot.shared.attempts.remove(&self.attempt);
     }
 }
 
-async fn run(place: Place, given: ActivityGiven) {
+async fn run(place: RunningAttempt, given: ActivityGiven) {
     let (shared, attempt) = (&place.slot.shared, &place.attempt);
     let workflow = &attempt.token.workflow;
     let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), given.spec.heartbeat);
@@ -92,22 +97,23 @@ async fn run(place: Place, given: ActivityGiven) {
         biased;
         ended = code => ended,
         () = overdue.given_up(shared, attempt) => {
-            let what = format_args!("an attempt of {name} was given up and did not stop: dropped");
+            let what = format_args!("an abandoned attempt of {name} did not stop: dropped");
             return notice::warn(workflow, what);
         }
     };
     let ending = match ended {
-        Ok(ActivityEnd::Completed(result)) => Ending::Resolved(Resolution::Completed(result)),
-        Ok(ActivityEnd::Failed(failure)) => Ending::Resolved(Resolution::Failed(failure)),
-        Ok(ActivityEnd::Cancelled(details)) => Ending::Resolved(Resolution::Cancelled(details)),
-        Ok(ActivityEnd::Later) => Ending::Left,
-        Err(panic) => Ending::Resolved(Resolution::Failed(panicked(&*panic))),
+        Ok(ActivityEnd::Completed(result)) => AttemptEnd::Resolved(Resolution::Completed(result)),
+        Ok(ActivityEnd::Failed(failure)) => AttemptEnd::Resolved(Resolution::Failed(failure)),
+        Ok(ActivityEnd::Cancelled(details)) => AttemptEnd::Resolved(Resolution::Cancelled(details)),
+        Ok(ActivityEnd::Later) => AttemptEnd::Left,
+        Err(panic) => AttemptEnd::Resolved(Resolution::Failed(panicked(&*panic))),
     };
     attempt.end();
-    if let Ending::Resolved(Resolution::Failed(failure)) = &ending {
+    if let AttemptEnd::Resolved(Resolution::Failed(failure)) = &ending {
         notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
     }
-    if !matches!(ending, Ending::Resolved(Resolution::Completed(_) | Resolution::Cancelled(_))) {
+    if !matches!(ending, AttemptEnd::Resolved(Resolution::Completed(_) | Resolution::Cancelled(_)))
+    {
         heartbeats.flush().await;
     }
     deliver(shared, attempt, ending).await;
@@ -115,14 +121,14 @@ async fn run(place: Place, given: ActivityGiven) {
 
 /// How an attempt ends for the worker.
 #[derive(Clone)]
-enum Ending {
+enum AttemptEnd {
     Resolved(Resolution),
     /// Another process completes it, by its token.
     Left,
 }
 
 async fn execute(
-    shared: &Arc<Shared>,
+    shared: &Arc<WorkerCore>,
     attempt: &Arc<Attempt>,
     mut given: ActivityGiven,
     heartbeats: Heartbeats,
@@ -139,24 +145,24 @@ async fn execute(
 }
 
 /// Sends the end until the engine accepts it or no longer wants it.
-async fn deliver(shared: &Shared, attempt: &Attempt, mut ending: Ending) {
+async fn deliver(shared: &WorkerCore, attempt: &Attempt, mut ending: AttemptEnd) {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     while !attempt.lost() {
         // Without a stream the worker reconnects first; then the result is sent.
         let Some(sender) = shared.sender().await else { return };
         let token = attempt.token.clone();
         let report = match &ending {
-            Ending::Resolved(resolution) => Report::ResolveActivity(token, resolution.clone()),
-            Ending::Left => Report::DetachAttempt(token),
+            AttemptEnd::Resolved(resolution) => Report::ResolveActivity(token, resolution.clone()),
+            AttemptEnd::Left => Report::DetachAttempt(token),
         };
         let Err(error) = sender.report(report).await else { return };
         ending = match (error, ending) {
             (CallError::Refused(Refusal::CancelNotRequested), _) => {
-                Ending::Resolved(Resolution::Failed(not_cancelled()))
+                AttemptEnd::Resolved(Resolution::Failed(not_cancelled()))
             }
-            (CallError::Invalid(invalid), Ending::Resolved(resolution)) => {
+            (CallError::Invalid(invalid), AttemptEnd::Resolved(resolution)) => {
                 match unfit::instead_of(resolution, &invalid) {
-                    Some(fit) => Ending::Resolved(fit),
+                    Some(fit) => AttemptEnd::Resolved(fit),
                     None => return,
                 }
             }
@@ -166,7 +172,8 @@ async fn deliver(shared: &Shared, attempt: &Attempt, mut ending: Ending) {
             }
             (error, _) => {
                 let workflow = &attempt.token.workflow;
-                tracing::debug!(%workflow, %error, "the result of an attempt was not taken");
+                let what = format_args!("the result of an attempt was not accepted: {error}");
+                notice::debug(workflow, what);
                 return;
             }
         };
@@ -181,7 +188,7 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     }
 }
 
-fn unknown(shared: &Shared, name: &str) -> Failure {
+fn unknown(shared: &WorkerCore, name: &str) -> Failure {
     let known: Vec<_> = shared.registry.activity_types().collect();
     let (queue, known) = (&shared.queue, known.join(", "));
     let message = format!(
@@ -191,6 +198,6 @@ fn unknown(shared: &Shared, name: &str) -> Failure {
 }
 
 pub(super) fn not_cancelled() -> Failure {
-    let message = "the activity stopped as if it had been cancelled, but nobody asked for it";
+    let message = "the activity returned a cancellation that was not requested";
     Failure::server(FailureKind::Application, message)
 }

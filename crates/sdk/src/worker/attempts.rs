@@ -17,7 +17,7 @@ use abide_core::{
 };
 use tokio::{sync::watch, task::AbortHandle};
 
-use super::shared::Shared;
+use super::shared::WorkerCore;
 use crate::activity::CancelToken;
 
 type Name = (RunId, EventNumber, u32);
@@ -25,10 +25,10 @@ type Name = (RunId, EventNumber, u32);
 /// The attempts that a worker holds.
 #[derive(Default)]
 pub(super) struct Attempts {
-    held: Mutex<BTreeMap<Name, Held>>,
+    held: Mutex<BTreeMap<Name, HeldAttempt>>,
 }
 
-struct Held {
+struct HeldAttempt {
     attempt: Arc<Attempt>,
     task: Option<AbortHandle>,
 }
@@ -92,7 +92,7 @@ impl Attempts {
         match self.lock().entry(attempt.name()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(place) => {
-                place.insert(Held { attempt: Arc::clone(attempt), task: None });
+                place.insert(HeldAttempt { attempt: Arc::clone(attempt), task: None });
                 true
             }
         }
@@ -115,7 +115,7 @@ impl Attempts {
 
     /// The attempts of runs of this shard, or of all shards.
     pub(super) fn of_shard(&self, shard: Option<ShardId>) -> Vec<Arc<Attempt>> {
-        let of_shard = |held: &&Held| {
+        let of_shard = |held: &&HeldAttempt| {
             shard.is_none_or(|shard| held.attempt.token.workflow.slot().shard() == shard)
         };
         self.lock().values().filter(of_shard).map(|held| Arc::clone(&held.attempt)).collect()
@@ -129,13 +129,13 @@ impl Attempts {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Held>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, HeldAttempt>> {
         // Nothing panics while the lock is held, so its data is consistent.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
+impl WorkerCore {
     /// Tells the engine that the worker holds the attempt. Without a stream it does nothing: all
     /// attempts are presented when the next stream opens.
     pub(super) async fn present_one(&self, attempt: &Attempt) {

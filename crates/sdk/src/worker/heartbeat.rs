@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{attempt::ActivityToken, operation::CallError, payload::Payloads, report::Report};
 
-use super::{attempts::Attempt, notice, shared::Shared};
+use super::{attempts::Attempt, notice, shared::WorkerCore};
 use crate::{activity::AttemptLink, backoff::Backoff};
 
 /// The interval between heartbeats of an activity without a heartbeat timeout.
@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Heartbeats(Arc<Inner>);
 
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerCore>,
     attempt: Arc<Attempt>,
     interval: Duration,
     state: Mutex<State>,
@@ -35,7 +35,7 @@ struct State {
 
 impl Heartbeats {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<WorkerCore>,
         attempt: Arc<Attempt>,
         timeout: Option<Duration>,
     ) -> Self {
@@ -105,7 +105,7 @@ impl Inner {
                 if let Err(CallError::Invalid(problem)) = &result {
                     // The engine does not count it as a heartbeat, so the attempt may time out.
                     let workflow = &self.attempt.token.workflow;
-                    notice::warn(workflow, format_args!("a heartbeat was not taken: {problem}"));
+                    notice::warn(workflow, format_args!("a heartbeat was not accepted: {problem}"));
                 }
                 result.is_err_and(|error| error.passing())
             }

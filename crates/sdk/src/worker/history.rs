@@ -9,7 +9,7 @@ use abide_core::{
     operation::{CallError, History, HistoryPage, RunTarget},
 };
 
-use super::shared::Shared;
+use super::shared::WorkerCore;
 use crate::{
     backoff::Backoff,
     transport::{SessionSender, ask},
@@ -41,7 +41,7 @@ pub(super) enum Unread {
 /// Reads the log from a position up to an event, for work that was dispatched on this sender's
 /// stream.
 pub(super) async fn read(
-    shared: &Shared,
+    shared: &WorkerCore,
     sender: &Arc<dyn SessionSender>,
     target: RunTarget,
     from: u64,
@@ -70,7 +70,7 @@ pub(super) async fn read(
 
 /// Requests a page until it arrives: the engine keeps the work open as long as the stream lasts.
 async fn page(
-    shared: &Shared,
+    shared: &WorkerCore,
     sender: &Arc<dyn SessionSender>,
     request: History,
 ) -> Result<HistoryPage, Unread> {
@@ -87,7 +87,7 @@ async fn page(
         if !lasts(&*shared.stream.borrow()) {
             return Err(Unread::StreamEnded(error));
         }
-        tracing::debug!(%error, "a history is asked for again");
+        tracing::debug!(%error, "retrying to fetch a history");
         tokio::time::sleep(backoff.step()).await;
     }
 }

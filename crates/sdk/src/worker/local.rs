@@ -31,7 +31,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared, unfit};
+use super::{activity, notice, order::Order, overdue::STOP_GRACE, shared::WorkerCore, unfit};
 use crate::{
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
@@ -71,7 +71,7 @@ pub(super) struct LocalEnded {
 
 /// Starts local activities for the runs of one thread.
 pub(super) struct Launcher {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<WorkerCore>,
     pub(super) orders: Sender<Order>,
     pub(super) started: u64,
 }
@@ -189,7 +189,7 @@ impl Attempts {
                 Err(failure) => failure,
             };
             tracing::warn!(
-                workflow = %self.token.workflow,
+                workflow = %notice::shown(&self.token.workflow),
                 activity = self.activity.activity_type,
                 attempt,
                 error = failure.message,
@@ -298,6 +298,7 @@ fn out_of_time(failure: &Failure) -> bool {
 
 /// The failure of a local activity that asks to be completed by another process.
 fn cannot_be_left() -> Failure {
-    let message = "a local activity cannot be completed by somebody else: call it as an activity";
+    let message =
+        "a local activity cannot be completed from outside: call it as a regular activity";
     Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }

@@ -14,9 +14,9 @@ use abide_core::{
 
 use super::{
     local::{Launcher, Locals},
-    shared::Shared,
+    shared::WorkerCore,
 };
-use crate::registry::{Fault, Registry, WorkflowCode};
+use crate::registry::{Registry, TaskFault, WorkflowCode};
 
 pub(super) struct Machine {
     replay: Replay<Box<dyn WorkflowCode>>,
@@ -35,7 +35,7 @@ pub(super) enum Trouble {
     UnknownType(String),
     UnknownLocal(String),
     /// The code panicked or did what workflow code must not do.
-    Fault(Fault),
+    Fault(TaskFault),
     /// The code does not match its history.
     Mismatch(Box<Mismatch>),
 }
@@ -52,7 +52,7 @@ pub(super) enum Rest {
 
 impl Trouble {
     /// The text for the log and the task's failure.
-    pub(super) fn message(&self, shared: &Shared) -> String {
+    pub(super) fn message(&self, shared: &WorkerCore) -> String {
         match self {
             Self::Stale => "the history does not lead to this task".into(),
             Self::Unreadable(error) => format!("the history cannot be read: {error}"),

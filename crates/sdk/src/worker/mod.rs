@@ -23,6 +23,7 @@ mod overdue;
 mod pause;
 mod query;
 mod replay;
+mod running;
 mod session;
 mod shared;
 mod slots;
@@ -30,6 +31,7 @@ mod task;
 mod thread;
 mod threads;
 mod unfit;
+mod until;
 mod watchdog;
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
@@ -42,6 +44,7 @@ use abide_core::{
 use tokio::{
     runtime::Handle,
     sync::{Notify, Semaphore, watch},
+    task::JoinError,
 };
 use uuid::Uuid;
 
@@ -49,20 +52,24 @@ use self::{
     attempts::Attempts,
     eager::EagerSlots,
     session::{End, Life},
-    shared::Shared,
+    shared::WorkerCore,
     slots::Slots,
     threads::Threads,
 };
 use crate::{
     activity::{Activities, Activity, ActivityContext},
-    client::Client,
+    client::{Client, Serving},
     definition::Workflow,
     payload::Data,
     raised::BoxError,
     registry::{Registry, RegistryError},
 };
 
-pub use self::replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport};
+pub use self::{
+    replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport},
+    running::RunningWorker,
+    until::ShutdownOutput,
+};
 
 /// The queue that workers and workflows use if they do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -75,7 +82,7 @@ pub fn own_queue(name: &str) -> String {
 }
 
 /// A worker that is not running yet. Register its workflows and activities, then call
-/// [`Worker::run`].
+/// [`Worker::spawn`] to run it in the background, or [`Worker::run`] or [`Worker::run_until`].
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
@@ -104,14 +111,14 @@ pub enum WorkerError {
     #[error("the worker of queue {0} has neither workflows nor activities: register some")]
     NothingToRun(String),
     /// The engine refuses the worker as invalid; connecting again would not help.
-    #[error("the engine refuses the worker: {0}")]
+    #[error("the engine refused the worker: {0}")]
     Refused(#[source] CallError),
     /// The engine in this process was shut down.
-    #[error("the worker cannot go on: {0}")]
+    #[error("the worker cannot continue: {0}")]
     EngineGone(#[source] CallError),
     /// The program was started by `abide replay`: the worker replayed histories and stopped.
     #[error(
-        "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker does not work"
+        "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker takes no tasks"
     )]
     Replayed(usize),
     /// The program was started by `abide replay`, and the histories to replay cannot be read.
@@ -120,6 +127,12 @@ pub enum WorkerError {
     /// The operating system could not start a workflow thread.
     #[error("a workflow thread could not be started: {0}")]
     Thread(#[from] io::Error),
+    /// The future that should stop the worker failed. The worker has stopped.
+    #[error("the worker was stopped by an error: {0}")]
+    Shutdown(#[source] BoxError),
+    /// The task of a worker in the background panicked, or its runtime was shut down.
+    #[error("the worker's task ended early: {0}")]
+    Aborted(#[source] JoinError),
 }
 
 impl Worker {
@@ -260,14 +273,24 @@ impl Worker {
     /// Runs the worker forever. Under `abide replay` it replays histories instead, and ends with
     /// [`WorkerError::Replayed`].
     pub async fn run(self) -> Result<(), WorkerError> {
-        self.run_until(std::future::pending()).await
+        self.run_until(std::future::pending::<()>()).await
     }
 
     /// Runs the worker until `shutdown` resolves, then finishes the work in flight, disconnects,
-    /// and returns the output of `shutdown`. Dropping the future stops the worker at once.
-    pub async fn run_until<T>(self, shutdown: impl Future<Output = T>) -> Result<T, WorkerError> {
+    /// and returns the output of `shutdown`; if that is an error, as [`WorkerError::Shutdown`].
+    /// Dropping the future stops the worker at once.
+    pub async fn run_until<T: ShutdownOutput>(
+        self,
+        shutdown: impl Future<Output = T>,
+    ) -> Result<T::Value, WorkerError> {
+        let _serving = self.serve();
         let life = self.begin().await?;
-        life.run(pin!(shutdown)).await
+        life.run(pin!(shutdown)).await?.into_value()
+    }
+
+    /// Counts the worker among those of its client.
+    fn serve(&self) -> Serving {
+        self.client.workers().serve(self.client.namespace().clone(), self.queue.clone())
     }
 
     async fn begin(self) -> Result<Life, WorkerError> {
@@ -283,10 +306,10 @@ impl Worker {
         let eager = if workflows && activities { self.concurrent_activities / 2 } else { 0 };
         let tasks = if workflows { self.concurrent_tasks.max(1) } else { 0 };
         let others = if activities { (self.concurrent_activities - eager).max(1) } else { 0 };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerCore {
             transport: Arc::clone(self.client.transport()),
             runtime: Handle::current(),
-            worker: self.as_engine_sees_it().await,
+            worker: self.registration().await,
             tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),
             activities: Slots::new(self.queue_of(WorkKind::Activity), others),
             eager: EagerSlots::new(eager),
@@ -324,7 +347,7 @@ impl Worker {
         QueueKey { namespace, queue: self.queue.clone(), kind }
     }
 
-    async fn as_engine_sees_it(&self) -> dispatch::Worker {
+    async fn registration(&self) -> dispatch::Worker {
         let build = match self.build.clone() {
             Some(build) => Some(build),
             None => tokio::task::spawn_blocking(build::of_executable).await.ok().flatten(),

@@ -3,14 +3,47 @@
 
 use std::{fmt, io::Write as _};
 
-use abide_core::ids::WorkflowKey;
+use abide_core::{
+    ids::WorkflowKey,
+    visible::{visible, visible_lines},
+};
 
 /// Logs a problem with a workflow.
 pub(super) fn warn(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
+    let (workflow, what) = (shown(workflow), indented(what));
     if tracing::dispatcher::has_been_set() {
         tracing::warn!(%workflow, "{what}");
         return;
     }
     // A failed write to standard error is dropped: there is no other place to report it.
     let _ = writeln!(std::io::stderr(), "abide: workflow {workflow}: {what}");
+}
+
+/// Logs what a developer may want to know about a workflow.
+pub(super) fn debug(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
+    tracing::debug!(workflow = %shown(workflow), "{}", indented(what));
+}
+
+/// The workflow as it is logged: whoever starts workflows chooses their ids.
+pub(super) fn shown(workflow: &WorkflowKey) -> String {
+    visible(&workflow.to_string())
+}
+
+/// A message may have several lines, but none that passes for a line of the log.
+fn indented(what: fmt::Arguments<'_>) -> String {
+    visible_lines(&what.to_string()).replace('\n', "\n    ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_ids_nor_messages_forge_lines_of_the_log() {
+        let workflow =
+            WorkflowKey { namespace: "default".into(), workflow: "a\nWARN \u{1b}[2Jforged".into() };
+        assert_eq!(shown(&workflow), "default/a\\nWARN \\u{1b}[2Jforged");
+        let message = "it failed\nWARN \u{1b}[2Jforged";
+        assert_eq!(indented(format_args!("{message}")), "it failed\n    WARN \\u{1b}[2Jforged");
+    }
 }

@@ -9,7 +9,7 @@ use std::{future::pending, time::Duration};
 use abide_core::event::ActivitySpec;
 use tokio::time::sleep;
 
-use super::{attempts::Attempt, shared::Shared};
+use super::{attempts::Attempt, shared::WorkerCore};
 use crate::backoff::Backoff;
 
 /// How long code may take to stop after its attempt was given up.
@@ -35,7 +35,7 @@ impl Overdue {
     }
 
     /// Resolves when the engine has given up the attempt and its code has had time to stop.
-    pub(super) async fn given_up(self, shared: &Shared, attempt: &Attempt) {
+    pub(super) async fn given_up(self, shared: &WorkerCore, attempt: &Attempt) {
         tokio::select! {
             () = attempt.losing() => {}
             () = ask_after(self.limit, shared, attempt) => {}
@@ -46,7 +46,7 @@ impl Overdue {
 }
 
 /// Asks when the attempt's time is up, and again until the engine has given it up.
-async fn ask_after(limit: Option<Duration>, shared: &Shared, attempt: &Attempt) {
+async fn ask_after(limit: Option<Duration>, shared: &WorkerCore, attempt: &Attempt) {
     let Some(limit) = limit else { return pending().await };
     sleep(limit).await;
     let mut backoff = Backoff::new(LONGEST_WAIT);
@@ -57,7 +57,7 @@ async fn ask_after(limit: Option<Duration>, shared: &Shared, attempt: &Attempt) 
 }
 
 /// Asks once per heartbeat timeout: code that is stuck sends no heartbeats.
-async fn ask_every(silence: Option<Duration>, shared: &Shared, attempt: &Attempt) {
+async fn ask_every(silence: Option<Duration>, shared: &WorkerCore, attempt: &Attempt) {
     let Some(silence) = silence else { return pending().await };
     while !attempt.lost() {
         sleep(silence).await;

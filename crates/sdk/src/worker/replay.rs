@@ -85,7 +85,7 @@ impl ReplayFolder {
     }
 
     /// The folder that this program was started with, if any.
-    pub(super) fn of_program() -> Option<Self> {
+    pub(crate) fn of_program() -> Option<Self> {
         env::var_os(REPLAY_VARIABLE).filter(|path| !path.is_empty()).map(|path| Self(path.into()))
     }
 

@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use abide_core::{dispatch::Dispatch, operation::CallError};
+use abide_core::{dispatch::Dispatch, operation::CallError, visible::visible};
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
@@ -12,7 +12,7 @@ use super::{
     ack::Acknowledged,
     activity,
     order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
-    shared::{Shared, TaskSlot},
+    shared::{TaskSlot, WorkerCore},
     threads::Threads,
 };
 use crate::{
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Life {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<WorkerCore>,
     pub(super) threads: Threads,
     /// How long work in flight may take to finish after shutdown begins.
     pub(super) grace: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Life {
 }
 
 /// Disconnects and aborts all attempts when dropped, however the worker ends.
-pub(super) struct End(pub(super) Arc<Shared>);
+pub(super) struct End(pub(super) Arc<WorkerCore>);
 
 impl Drop for End {
     fn drop(&mut self) {
@@ -94,7 +94,7 @@ impl Life {
         }
         let backoff = backoff.get_or_insert(Backoff::new(LONGEST_WAIT));
         loop {
-            let Shared { transport, worker, .. } = &*self.shared;
+            let WorkerCore { transport, worker, .. } = &*self.shared;
             match transport.connect(worker.clone(), self.shared.takes()).await {
                 Ok(session) => {
                     self.shared.connected(&session.sender(), closing);
@@ -105,7 +105,8 @@ impl Life {
                 Err(error @ CallError::NoAnswer(_)) => return Err(WorkerError::EngineGone(error)),
                 Err(error) => {
                     let wait = backoff.scattered_step();
-                    tracing::warn!(%error, "the worker cannot connect; it tries again in {wait:?}");
+                    let error = visible(&error.to_string());
+                    tracing::warn!(%error, "the worker cannot connect; retrying in {wait:?}");
                     sleep(wait).await;
                 }
             }

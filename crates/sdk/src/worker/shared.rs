@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// State that all parts of one worker share.
-pub(super) struct Shared {
+pub(super) struct WorkerCore {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) runtime: Handle,
     pub(super) registry: Registry,
@@ -38,7 +38,7 @@ pub(super) struct Shared {
     pub(super) ended: Notify,
 }
 
-impl Shared {
+impl WorkerCore {
     /// The queues, and how much work of each the worker takes at once.
     pub(super) fn takes(&self) -> Vec<(QueueKey, usize)> {
         let takes = [self.tasks.takes(), self.activities.takes()];
@@ -108,11 +108,11 @@ impl Shared {
 }
 
 /// The slot of a workflow task or query, returned when dropped.
-pub(super) struct TaskSlot(Arc<Shared>);
+pub(super) struct TaskSlot(Arc<WorkerCore>);
 
 impl TaskSlot {
     /// Takes a slot for a task that has arrived.
-    pub(super) fn take(shared: &Arc<Shared>) -> Self {
+    pub(super) fn take(shared: &Arc<WorkerCore>) -> Self {
         shared.tasks.take();
         Self(Arc::clone(shared))
     }

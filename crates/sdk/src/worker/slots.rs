@@ -91,7 +91,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::transport::Answer;
+    use crate::transport::AnswerFuture;
 
     #[derive(Default)]
     struct Credits(Mutex<Vec<usize>>);
@@ -103,7 +103,7 @@ mod tests {
 
         fn withdraw(&self) {}
 
-        fn report(&self, _: Report) -> Answer<'static, ReportAnswer> {
+        fn report(&self, _: Report) -> AnswerFuture<'static, ReportAnswer> {
             Box::pin(std::future::pending())
         }
     }

@@ -19,7 +19,7 @@ use super::{
     notice,
     order::{Order, TaskLog, TaskOrder},
     pause::Next,
-    shared::Shared,
+    shared::WorkerCore,
     thread::WorkflowThread,
 };
 
@@ -131,7 +131,7 @@ impl WorkflowThread {
     fn log_unread(&mut self, task: TaskOrder, unread: &Unread) {
         let workflow = &task.token.workflow;
         if let Unread::StreamEnded(error) = unread {
-            tracing::debug!(%workflow, %error, "a workflow task was left with its stream");
+            notice::debug(workflow, format_args!("a task was abandoned with its stream: {error}"));
             return;
         }
         let trouble = Trouble::Unreadable(unread.to_string());
@@ -150,7 +150,7 @@ enum Prepared {
 
 /// How many activities of the task this worker would take eagerly: all on its own queue, if all of
 /// them are registered. The engine picks them in order, so an unknown one excludes the others.
-fn eager_wanted(shared: &Shared, commands: &[abide_core::command::Command]) -> usize {
+fn eager_wanted(shared: &WorkerCore, commands: &[abide_core::command::Command]) -> usize {
     let mut wanted = 0;
     for command in commands {
         if let Ask::ScheduleActivity(spec) = &command.ask
@@ -165,7 +165,7 @@ fn eager_wanted(shared: &Shared, commands: &[abide_core::command::Command]) -> u
     wanted
 }
 
-fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Report {
+fn failed(shared: &WorkerCore, token: TaskToken, trouble: Trouble) -> Report {
     let workflow = &token.workflow;
     let (cause, failure, blocked) = match trouble {
         Trouble::Mismatch(mismatch) => {
@@ -179,6 +179,6 @@ fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Report {
             (TaskFailureCause::WorkerFailure, failure, None)
         }
     };
-    notice::warn(workflow, format_args!("a task failed, and is retried: {}", failure.message));
+    notice::warn(workflow, format_args!("a task failed and will be retried: {}", failure.message));
     Report::FailTask { token, cause, failure, blocked }
 }

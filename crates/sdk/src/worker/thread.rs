@@ -22,13 +22,13 @@ use abide_core::{
 use futures_util::{Stream, stream::FuturesUnordered};
 
 use super::{
-    ack::{Ack, Acknowledged, Verdict},
+    ack::{Ack, Acknowledged, CompletionOutcome},
     cache::Cache,
     local::Launcher,
     notice,
     order::Order,
     pause::Paused,
-    shared::Shared,
+    shared::WorkerCore,
     watchdog::Watched,
 };
 use crate::{panic, transport::SessionSender};
@@ -41,7 +41,7 @@ const ACKS_WAIT: Duration = Duration::from_millis(100);
 pub(super) type Acks = FuturesUnordered<Ack>;
 
 pub(super) struct WorkflowThread {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<WorkerCore>,
     pub(super) orders: Receiver<Order>,
     /// Sends the results of log reads back to this thread.
     pub(super) own: Sender<Order>,
@@ -143,10 +143,10 @@ impl WorkflowThread {
         let Some(token) = answered else { return };
         self.shared.eager.answered(token.run);
         self.shared.ended.notify_one();
-        match Verdict::of(&token, result) {
-            Verdict::Taken => {}
-            Verdict::NotTaken => self.cache.forget_turn(token.run, token.start),
-            Verdict::Unfit(failed) => {
+        match CompletionOutcome::of(&token, result) {
+            CompletionOutcome::Taken => {}
+            CompletionOutcome::NotTaken => self.cache.forget_turn(token.run, token.start),
+            CompletionOutcome::Unfit(failed) => {
                 self.cache.forget_turn(token.run, token.start);
                 self.send(sender, *failed);
             }

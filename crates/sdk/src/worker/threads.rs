@@ -15,7 +15,7 @@ use super::{
     cache::Cache,
     local::Launcher,
     order::Order,
-    shared::Shared,
+    shared::WorkerCore,
     thread::{Acks, WorkflowThread},
     watchdog::Watched,
 };
@@ -32,7 +32,7 @@ struct Worker {
 impl Threads {
     /// Starts `count` threads, which together keep at most `cached_runs` runs in memory.
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<WorkerCore>,
         count: usize,
         cached_runs: usize,
     ) -> io::Result<Self> {
@@ -86,7 +86,7 @@ impl Drop for Threads {
 }
 
 impl Worker {
-    fn start(shared: &Arc<Shared>, number: usize, cached_runs: usize) -> io::Result<Self> {
+    fn start(shared: &Arc<WorkerCore>, number: usize, cached_runs: usize) -> io::Result<Self> {
         let (orders, receiver) = mpsc::channel();
         let (ended, end) = oneshot::channel();
         let watched = Arc::<Watched>::default();

@@ -8,6 +8,8 @@ use std::{
 
 use abide_core::ids::WorkflowKey;
 
+use super::notice;
+
 /// The task that one workflow thread is running.
 #[derive(Default)]
 pub(super) struct Watched(Mutex<Option<Task>>);
@@ -60,7 +62,7 @@ impl Watched {
         Some(format!(
             "deadlock: workflow {name} ({}) blocks its thread for more than {deadline:?}; \
              workflow code must not block: move it to an activity",
-            task.workflow
+            notice::shown(&task.workflow)
         ))
     }
 

@@ -2,7 +2,9 @@
 
 use abide::{
     Context, Timestamp,
-    approval::{Answer, Approvals, Effect, Judgement, Refusal, Request, Status, Verdict, Way},
+    approval::{
+        Answer, AnswerChannel, Approvals, Effect, Judgement, Refusal, Request, Status, Verdict,
+    },
 };
 use abide_core::payload::Payload;
 use abide_sdk_macros::workflow;
@@ -61,7 +63,7 @@ fn a_decision_carries_approver_comment_and_the_time_of_the_run() {
     world.answer_by_update(Answer::approve("expense", "ada").comment("fine")).unwrap();
     let report = world.query(Expense::approvals, ());
     let entry = &report.requests[0].entries[0];
-    assert_eq!((entry.at, entry.way), (world.now(), Way::Update));
+    assert_eq!((entry.at, entry.way), (world.now(), AnswerChannel::Update));
     assert_eq!(entry.answer.approver(), "ada");
     assert_eq!(entry.answer.reason(), Some("fine"));
     assert_eq!(entry.answer.decision(), Some("approve"));
@@ -82,7 +84,7 @@ fn escalate_is_a_decision_where_it_is_offered() {
     let refusal = world.answer_by_update(answer()).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "no such decision: request expense takes approve, reject, not escalate"
+        "no such decision: request expense accepts approve, reject, not escalate"
     );
 }
 
@@ -130,7 +132,7 @@ fn a_choice_that_cannot_be_read_is_refused_and_says_why() {
         world.rejected.iter().map(|failure| Refusal::of(failure).unwrap().to_string()).collect();
     assert!(refusals[0].starts_with("no such decision: shorten of request review cannot be read"));
     assert!(refusals[1].starts_with("no such decision: shorten of request review cannot be read"));
-    assert_eq!(refusals[2], "no such decision: request review takes accept, shorten, not 7");
+    assert_eq!(refusals[2], "no such decision: request review accepts accept, shorten, not 7");
     assert_eq!(world.result(), None);
     world.check();
 }
@@ -290,17 +292,17 @@ impl Wrong {
 #[test]
 fn a_request_that_cannot_be_asked_fails_and_says_why() {
     let reasons = [
-        "\"two words\" is no id of a request: use 1 to 119 letters, digits and . _ - : characters",
+        "\"two words\" is not a valid request id: use 1 to 119 letters, digits and . _ - : characters",
         "request a counts 2 votes, but only 1 may vote",
         "request a cannot have 3 votes of 2",
         "request a has a fallback and no deadline: give it a timeout",
-        "request a was asked before in this run: give this one another id",
-        "request a offers nothing to choose from",
+        "request id a was already used in this run: choose another id",
+        "request a offers no choices",
         "request a falls back to Unreadable, which cannot be read: unknown variant `Unreadable`, \
          expected `Whole`",
         "request a has an approver of more than 256 bytes",
         "request a shows 2097152 bytes of at most 32768: show a link instead",
-        "request a: 2 is no choice: it must be a text or a variant of an enum",
+        "request a: 2 is not a choice: it must be a string or a variant of an enum",
     ];
     for (case, reason) in (0..).zip(reasons) {
         let world = World::<Wrong>::start(case);

@@ -2,7 +2,7 @@
 
 use abide::{
     Context,
-    approval::{Answer, Approvals, Effect, Judgement, Refusal, Request, Status, Way},
+    approval::{Answer, AnswerChannel, Approvals, Effect, Judgement, Refusal, Request, Status},
 };
 use abide_sdk_macros::workflow;
 
@@ -123,7 +123,7 @@ fn a_request_may_keep_what_it_refuses() {
     assert_eq!(taken.effect, Effect::Counted);
 
     let entries = &world.query(Later::approvals, ()).requests[0].entries;
-    assert_eq!((entries.len(), entries[0].way), (2, Way::Update));
+    assert_eq!((entries.len(), entries[0].way), (2, AnswerChannel::Update));
     assert!(matches!(entries[0].judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
     world.check();
 }

@@ -75,7 +75,7 @@ fn a_decision_after_the_fallback_is_told_what_was_decided_and_is_kept() {
     let mut world = World::ask(terms);
     world.pass(seconds(61));
     let told = world.update(Expense::decide, approve().key("click-1")).unwrap();
-    let expected = "already decided: request expense is over with reject";
+    let expected = "already decided: request expense was decided with reject";
     assert_eq!(told.unwrap_err(), expected);
     let again = world.update(Expense::decide, approve().key("click-1")).unwrap();
     assert_eq!(again.unwrap_err(), expected, "a repeat is told the same");
@@ -93,7 +93,7 @@ fn after_the_deadline_strangers_are_refused_and_nothing_can_be_handed_over() {
     let refusal = world.answer_by_update(Answer::approve("expense", "mallory")).unwrap_err();
     assert!(matches!(refusal, Refusal::NotAllowed { .. }));
     let refusal = world.answer_by_update(Answer::delegate("expense", "ada", "grace")).unwrap_err();
-    assert_eq!(refusal.to_string(), "closed: request expense waits no more");
+    assert_eq!(refusal.to_string(), "closed: request expense is no longer open");
     world.check();
 }
 
@@ -216,7 +216,7 @@ fn whoever_asked_can_withdraw_and_nobody_else() {
     let withdrawal = Answer::withdraw("expense", "linus").comment("bought it myself");
     assert_eq!(world.answer_by_update(withdrawal).unwrap().effect, Effect::Withdrawn);
     let refusal = world.answer_by_update(approve()).unwrap_err();
-    assert_eq!(refusal.to_string(), "closed: request expense waits no more");
+    assert_eq!(refusal.to_string(), "closed: request expense is no longer open");
     world.pass(seconds(9));
     assert_eq!(world.result().unwrap(), "withdrawn by Some(\"linus\"): Some(\"bought it myself\")");
     world.check();

@@ -112,7 +112,7 @@ fn nobody_votes_twice() {
     let mut world = World::ask(quorum(2, &["ada", "grace"]));
     world.answer_by_update(approve("ada")).unwrap();
     let refusal = world.answer_by_update(approve("ada")).unwrap_err();
-    assert_eq!(refusal.to_string(), "already voted: ada has decided on request expense");
+    assert_eq!(refusal.to_string(), "already voted: ada has already decided on request expense");
     assert_eq!(world.result(), None);
     world.check();
 }
@@ -122,7 +122,7 @@ fn who_comes_after_the_decision_is_told_that_it_is_already_decided() {
     let mut world = World::ask(Terms { then: Some(seconds(9)), ..Terms::of(&["ada", "grace"]) });
     world.answer_by_update(approve("ada")).unwrap();
     let refusal = world.answer_by_update(reject("grace")).unwrap_err();
-    assert_eq!(refusal.to_string(), "already decided: request expense is over with approve");
+    assert_eq!(refusal.to_string(), "already decided: request expense was decided with approve");
     world.check();
 }
 
@@ -132,7 +132,7 @@ fn a_handover_lets_another_decide_instead_and_is_recorded() {
     let handover = Answer::delegate("expense", "ada", "grace").comment("on holiday");
     assert_eq!(world.answer_by_update(handover).unwrap().effect, Effect::Delegated);
     let refusal = world.answer_by_update(approve("ada")).unwrap_err();
-    assert_eq!(refusal.to_string(), "not allowed: ada has handed over request expense to grace");
+    assert_eq!(refusal.to_string(), "not allowed: ada has delegated request expense to grace");
     assert_eq!(world.query(Expense::approvals, ()).requests[0].approvers, ["grace"]);
     world.answer_by_update(approve("grace")).unwrap();
 

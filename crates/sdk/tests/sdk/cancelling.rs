@@ -5,7 +5,7 @@ use abide::{
     approval::{Approvals, Request},
     select,
 };
-use abide_core::effect::Answer;
+use abide_core::effect::EffectOutcome;
 use abide_sdk_macros::{activity, condition, workflow};
 
 use crate::world::{World, seconds};
@@ -133,7 +133,7 @@ fn whoever_wins_a_select_the_others_are_cancelled() {
     ];
     for (winner, win) in wins {
         let mut world = World::<Race>::start(());
-        world.answer(Answer::Applied);
+        world.answer(EffectOutcome::Applied);
         win(&mut world);
         assert!(world.run.waits.is_empty() && world.run.activities.is_empty());
         assert_eq!(world.run.timers.len(), 1, "only the last sleep is left");

@@ -216,14 +216,14 @@ fn deadlines_that_make_no_sense_are_refused() {
     let mut world = World::<Order>::start(Some(HOUR));
     let now = world.now();
     world.pass(seconds(1));
-    refused(&mut world, now, "has passed already");
+    refused(&mut world, now, "is in the past");
     refused(&mut world, Timestamp::NEVER, "cannot be moved to never");
     assert!(!world.history().contains(&"TimerRescheduled"));
     // The same deadline is nothing new.
     assert_eq!(world.update(Order::reset, now.saturating_add(HOUR)), Some(Ok(())));
     assert!(!world.history().contains(&"TimerRescheduled"));
     let mut world = World::<Order>::start(None);
-    refused(&mut world, now.saturating_add(HOUR), "no wait that has begun has this deadline");
+    refused(&mut world, now.saturating_add(HOUR), "no wait has begun with this deadline");
     world.check();
 }
 
@@ -344,7 +344,7 @@ fn captured_values_are_part_of_the_condition() {
 fn a_key_that_is_none_is_refused() {
     let world = World::<Moments>::start("bad key".into());
     let failure = world.failure().unwrap();
-    assert!(failure.message.contains("is no key of a condition"), "{failure:?}");
+    assert!(failure.message.contains("is not a valid condition key"), "{failure:?}");
 }
 
 /// Nothing could ever make the condition true.
@@ -363,5 +363,5 @@ impl Stuck {
 fn a_condition_that_nothing_can_change_is_named() {
     let world = World::<Stuck>::start(());
     let fault = &world.faults[0].failure;
-    assert!(fault.message.contains("a condition that nothing can change"), "{fault:?}");
+    assert!(fault.message.contains("a condition that can never become true"), "{fault:?}");
 }

@@ -410,8 +410,8 @@ fn a_move_for_a_message_after_the_firing_is_told_that_it_is_too_late() {
     world.fire_unseen(seconds(60));
     world.signal(Told::extend, ());
     world.pass(seconds(60));
-    assert_eq!(world.result().unwrap(), ["Err(Over)"]);
-    assert_eq!(MoveError::Over.to_string(), "too late: the wait is over");
+    assert_eq!(world.result().unwrap(), ["Err(TooLate)"]);
+    assert_eq!(MoveError::TooLate.to_string(), "too late: the wait is over");
     assert!(!world.history().contains(&"TimerRescheduled"));
     world.check();
 }
@@ -513,7 +513,7 @@ fn queries_and_validators_leave_no_trace() {
     let told: String = decode(&told).unwrap();
     assert!(told.contains("cannot move a deadline"), "{told}");
     let dozed = world.query_kept("doze").unwrap_err();
-    assert!(dozed.message.contains("only look at a run"), "{dozed:?}");
+    assert!(dozed.message.contains("only read a run"), "{dozed:?}");
     world.update_raw("never", Vec::new());
     assert!(world.rejected[0].message.contains("cannot move a deadline"));
     world.signal(Curious::look, ());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide::{Context, Outcome, context::Pending, future::LocalBoxFuture, join, join_all, select};
-use abide_core::{effect::Answer, failure::Failure};
+use abide_core::{effect::EffectOutcome, failure::Failure};
 use abide_sdk_macros::{activity, workflow};
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,11 @@ fn happen(world: &mut World<Drawn>, happening: &Happening) {
             world.fail(act, Failure { non_retryable: true, ..Failure::default() });
         }
         Happening::Answer(applied) if !world.run.outbox.is_empty() => {
-            world.answer(if *applied { Answer::Applied } else { Answer::Failed(NotFound) });
+            world.answer(if *applied {
+                EffectOutcome::Applied
+            } else {
+                EffectOutcome::Failed(NotFound)
+            });
         }
         Happening::Cancel if !world.run.cancel_requested => world.cancel(),
         Happening::Evict => world.evict(),

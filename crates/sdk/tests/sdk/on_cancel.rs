@@ -2,7 +2,7 @@
 
 use abide::{Context, Error, OnCancel, RetryPolicy, RetryState, payload, select};
 use abide_core::{
-    effect::{Action, Answer, RunOutcome},
+    effect::{Action, EffectOutcome, RunOutcome},
     event::{CancelMode, DeliveryFailure, Fact},
     failure::Failure,
 };
@@ -168,7 +168,7 @@ impl Parent {
 /// The child runs.
 fn parent(way: Way) -> World<Parent> {
     let mut world = World::<Parent>::start(way);
-    world.answer(Answer::Applied);
+    world.answer(EffectOutcome::Applied);
     world
 }
 
@@ -176,7 +176,7 @@ fn parent(way: Way) -> World<Parent> {
 fn asked(world: &mut World<Parent>) {
     let target = world.run.outbox.values().next().unwrap().target.clone();
     assert!(target.child.is_some(), "only this run's own child is meant");
-    let action = world.answer(Answer::Applied);
+    let action = world.answer(EffectOutcome::Applied);
     assert!(matches!(action, Action::Cancel { mode: CancelMode::Request, .. }), "{action:?}");
 }
 
@@ -272,14 +272,14 @@ fn a_child_that_loses_a_select_is_asked_to_cancel_itself() {
 fn a_child_that_is_lost_at_once_is_asked_in_the_next_turn() {
     let mut world = World::<Parent>::start(Way::SelectsAtOnce);
     assert!(!world.history().contains(&"ExternalCancelInitiated"));
-    world.answer(Answer::Applied);
+    world.answer(EffectOutcome::Applied);
     asked(&mut world);
     world.pass(seconds(5));
     assert_eq!(world.result(), Some(0));
     world.check();
 
     let mut world = World::<Parent>::start(Way::SelectsAtOnce);
-    world.answer(Answer::Failed(DeliveryFailure::AlreadyExists));
+    world.answer(EffectOutcome::Failed(DeliveryFailure::AlreadyExists));
     let target = world.run.outbox.values().next().unwrap().target.clone();
     assert!(target.child.is_some(), "the other workflow is safe");
     world.check();

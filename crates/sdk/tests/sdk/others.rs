@@ -2,7 +2,7 @@
 
 use abide::{Context, RawPayload, payload};
 use abide_core::{
-    effect::{Action, Answer, RunOutcome},
+    effect::{Action, EffectOutcome, RunOutcome},
     event::{CancelMode, DeliveryFailure},
     failure::Failure,
     payload::Payload,
@@ -52,7 +52,7 @@ fn completed(number: u32) -> RunOutcome {
 #[test]
 fn a_child_is_awaited_for_its_result() {
     let mut world = World::<Parent>::start(false);
-    let Action::StartChild(start) = world.answer(Answer::Applied) else { panic!() };
+    let Action::StartChild(start) = world.answer(EffectOutcome::Applied) else { panic!() };
     assert_eq!(start.child.spec.workflow_type, "Child");
     assert_eq!(start.child.spec.queue, "main");
     world.close_child(completed(7));
@@ -63,13 +63,13 @@ fn a_child_is_awaited_for_its_result() {
 #[test]
 fn a_handle_signals_cancels_and_awaits_its_child() {
     let mut world = World::<Parent>::start(true);
-    world.answer(Answer::Applied);
+    world.answer(EffectOutcome::Applied);
     let target = world.run.outbox.values().next().unwrap().target.clone();
     assert!(target.child.is_some(), "only this run's own child is meant");
     assert!(
-        matches!(world.answer(Answer::Applied), Action::Signal { name, .. } if name == "hurry")
+        matches!(world.answer(EffectOutcome::Applied), Action::Signal { name, .. } if name == "hurry")
     );
-    let cancel = world.answer(Answer::Applied);
+    let cancel = world.answer(EffectOutcome::Applied);
     assert!(matches!(cancel, Action::Cancel { mode: CancelMode::Request, .. }));
     world.close_child(completed(4));
     assert_eq!(world.result(), Some(8));
@@ -82,13 +82,13 @@ fn every_way_in_which_a_child_fails_is_told() {
     let retry_state = RetryState::PolicyNotSet;
     let ways = [
         (RunOutcome::Failed { failure, retry_state }, "boom"),
-        (RunOutcome::TimedOut { retry_state }, "its time was up"),
+        (RunOutcome::TimedOut { retry_state }, "it timed out"),
         (RunOutcome::Cancelled(Vec::new()), "it was cancelled"),
         (RunOutcome::Terminated { reason: "enough".into() }, "it was terminated: enough"),
     ];
     for (outcome, message) in ways {
         let mut world = World::<Parent>::start(false);
-        world.answer(Answer::Applied);
+        world.answer(EffectOutcome::Applied);
         world.close_child(outcome);
         let expected = format!("child child of type Child failed: {message}");
         assert_eq!(world.failure().unwrap().message, expected);
@@ -100,8 +100,10 @@ fn every_way_in_which_a_child_fails_is_told() {
 fn a_child_that_cannot_be_started_is_an_error() {
     for with_handle in [false, true] {
         let mut world = World::<Parent>::start(with_handle);
-        world.answer(Answer::Failed(DeliveryFailure::AlreadyExists));
-        assert!(world.failure().unwrap().message.ends_with("a workflow of that id exists already"));
+        world.answer(EffectOutcome::Failed(DeliveryFailure::AlreadyExists));
+        assert!(
+            world.failure().unwrap().message.ends_with("a workflow with that id already exists")
+        );
         world.check();
     }
 }
@@ -128,9 +130,9 @@ fn other_workflows_are_signalled_and_cancelled() {
     let mut world = World::<Forwarder>::start(());
     let data = Payload::new("not even JSON");
     world.signal(Forwarder::data, RawPayload(data.clone()));
-    let Action::Signal { input, .. } = world.answer(Answer::Applied) else { panic!() };
+    let Action::Signal { input, .. } = world.answer(EffectOutcome::Applied) else { panic!() };
     assert_eq!(input, [data]);
-    world.answer(Answer::Failed(DeliveryFailure::NotFound));
+    world.answer(EffectOutcome::Failed(DeliveryFailure::NotFound));
     let message = &world.failure().unwrap().message;
     assert_eq!(message, "workflow other was not reached: there is no such workflow");
     world.check();

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use abide::{Context, Outcome, RetryPolicy, Workflow, executor::Machine};
 use abide_core::{
-    effect::{Action, Answer, RunOutcome},
+    effect::{Action, EffectOutcome, RunOutcome},
     event::{Event, Fact, Origin},
     failure::Failure,
     replay::Replay,
@@ -152,7 +152,7 @@ fn failed() -> RunOutcome {
 }
 
 fn attempt_fails(world: &mut World<Parent>) -> (String, Option<String>) {
-    let Action::StartChild(start) = world.answer(Answer::Applied) else { panic!() };
+    let Action::StartChild(start) = world.answer(EffectOutcome::Applied) else { panic!() };
     world.close_child(failed());
     let retry_of = start.child.retry_of.map(|first| first.to_string());
     (start.child.workflow.workflow.to_string(), retry_of)

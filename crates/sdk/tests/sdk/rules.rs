@@ -48,7 +48,7 @@ fn the_clock_of_the_machine_is_read_as_a_side_effect_or_not_at_all() {
     assert_eq!(World::<Clock>::start(true).result(), Some(true));
     let world = World::<Clock>::start(false);
     let message = &world.faults[0].failure.message;
-    assert!(message.contains("workflow code reads the time by `ctx.now()`"), "{message}");
+    assert!(message.contains("workflow code must use `ctx.now()`"), "{message}");
 }
 
 #[derive(Default)]

@@ -9,7 +9,7 @@ use abide::{
     try_join_all,
 };
 use abide_core::{
-    effect::Answer,
+    effect::EffectOutcome,
     event::{DeliveryFailure, Event, Fact},
     ids::EventNumber,
 };
@@ -291,8 +291,8 @@ fn happen(world: &mut World<Drawn>, happening: &Happening) {
         Happening::Complete if pending(world, "act") => world.complete(act, 1),
         Happening::Clean if pending(world, "clean") => world.complete(clean, ()),
         Happening::Answer(applied) if !world.run.outbox.is_empty() => {
-            let failed = Answer::Failed(DeliveryFailure::NotFound);
-            world.answer(if *applied { Answer::Applied } else { failed });
+            let failed = EffectOutcome::Failed(DeliveryFailure::NotFound);
+            world.answer(if *applied { EffectOutcome::Applied } else { failed });
         }
         Happening::Cancel if !world.run.cancel_requested => world.cancel_because("enough"),
         Happening::Evict => world.evict(),

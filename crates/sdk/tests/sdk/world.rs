@@ -9,11 +9,11 @@ use abide::{
     activity::{Activity, LocalActivity, LocalEnd},
     executor::Machine,
     payload,
-    registry::{Fault, WorkflowCode},
+    registry::{TaskFault, WorkflowCode},
 };
 use abide_core::{
     command::Ask,
-    effect::{Action, Answer, ChildClosed, RunOutcome},
+    effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::{
         Body, Event, Fact, Marker, Outcome, RunCancelRequested, RunReference, RunSpec,
         SignalReceived, UpdateAdmitted, UpdateRequest,
@@ -35,7 +35,7 @@ pub(crate) struct World<W: Workflow> {
     pub(crate) run: Run,
     pub(crate) events: Vec<Event>,
     /// Why tasks failed.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<TaskFault>,
     /// Updates that were refused.
     pub(crate) rejected: Vec<Failure>,
     /// The run that goes on after this one.
@@ -203,7 +203,13 @@ impl<W: Workflow> World<W> {
     /// A client moves a timer. No task follows from it.
     pub(crate) fn reschedule(&mut self, timer: &str, fire_at: Timestamp) {
         let (what, identity, key) = (Movable::Timer(timer.into()), "client".into(), None);
-        self.take(Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key }));
+        self.take(Input::RescheduleTimer(RescheduleTimer {
+            what,
+            fire_at,
+            after: None,
+            identity,
+            key,
+        }));
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -271,7 +277,7 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest effect on another workflow is answered.
-    pub(crate) fn answer(&mut self, answer: Answer) -> Action {
+    pub(crate) fn answer(&mut self, answer: EffectOutcome) -> Action {
         let (number, effect) = self.run.outbox.iter().next().unwrap();
         let (number, action) = (*number, effect.action.clone());
         self.take(Input::EffectAnswered { number, answer });

@@ -1,18 +1,9 @@
 //! Counts evictions by reason. Each reason is logged at a low rate, because a misbehaving peer can
 //! repeat it a thousand times a second.
 
-use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::connection::Address;
-
-/// Minimum time between two log lines about the same reason.
-const SELDOM: Duration = Duration::from_secs(10);
+use crate::{connection::Address, seldom::Seldom};
 
 /// Why a connection was evicted, refused, or lost a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +38,19 @@ impl Evicted {
 
     const fn line(self) -> &'static str {
         match self {
-            Self::Idle => "connections that were idle for longest make place for others",
+            Self::Idle => {
+                "closing the connections that were idle for the longest time, to make room for others"
+            }
             Self::OverShare => {
-                "connections are refused: their address has its share, bounds.connections_per_address"
+                "refusing connections: their address has reached bounds.connections_per_address"
             }
             Self::Greedy => {
-                "connections are ended that held most of bounds.bytes_in_flight for longest"
+                "closing the connections that held most of bounds.bytes_in_flight for the longest time"
             }
-            Self::Unfinished => "streams are ended whose messages stand still for bounds.stall_ms",
-            Self::Unread => "streams are ended whose answers nobody reads for bounds.stall_ms",
+            Self::Unfinished => {
+                "closing streams whose messages made no progress for bounds.stall_ms"
+            }
+            Self::Unread => "closing streams whose clients read no answers for bounds.stall_ms",
         }
     }
 }
@@ -64,19 +59,14 @@ impl Evicted {
 #[derive(Debug, Default)]
 pub(crate) struct Evictions {
     counts: [AtomicU64; Evicted::ALL.len()],
-    logged: Mutex<[Option<(Instant, u64)>; Evicted::ALL.len()]>,
+    logged: [Seldom; Evicted::ALL.len()],
 }
 
 impl Evictions {
     /// Counts one eviction, and logs it unless this reason was logged a moment ago.
     pub(crate) fn count(&self, why: Evicted, address: &Address) {
         let count = self.counts[why as usize].fetch_add(1, Relaxed) + 1;
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = &mut logged[why as usize];
-        let now = Instant::now();
-        if last.is_none_or(|(at, _)| now >= at + SELDOM) {
-            let before = last.replace((now, count)).map_or(0, |(_, before)| before);
-            let since = count.saturating_sub(before);
+        if let Some(since) = self.logged[why as usize].due(count) {
             tracing::warn!(kind = why.label(), count = since, last = %address, "{}", why.line());
         }
     }

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::{Evicted, Guests, PATIENCE, ROOMS_PART};
+use super::{ANSWERS_PART, BUILDING_OF_ONE, Evicted, Guests, PATIENCE, ROOMS_PART};
 use crate::{Bounds, connection::Address, wire::refused};
 
 /// Bytes of one unit of room: semaphores count in these units.
@@ -31,9 +31,11 @@ const STANDING_MS: u64 = 1_000;
 /// How bytes in flight are accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Arriving, or about to be written.
-    Moving,
-    /// Written as fast as the peer reads.
+    /// A message that is arriving, until its request is answered.
+    Arriving,
+    /// An answer that is about to be written.
+    Answer,
+    /// Part of an answer that is written as fast as the peer reads.
     Unread,
     /// Waiting with a request for its answer.
     Standing,
@@ -45,7 +47,9 @@ pub(crate) struct Guest {
     pub(super) address: Address,
     /// Room for large messages of this connection alone.
     rooms: Arc<Semaphore>,
-    held: Mutex<Held>,
+    /// Large answers that are built for this connection alone.
+    building: Arc<Semaphore>,
+    held: Mutex<BytesHeld>,
     open: Mutex<Open>,
     evicted: watch::Sender<Option<Evicted>>,
     /// Set if the connection got no place: its requests are answered with the reason only.
@@ -56,11 +60,13 @@ pub(crate) struct Guest {
 
 /// Bytes in flight of one connection.
 #[derive(Default)]
-struct Held {
+struct BytesHeld {
     standing: usize,
     /// Total of moving bytes.
     moving: usize,
-    /// The part of `moving` that the peer has yet to read.
+    /// The part of `moving` that belongs to answers.
+    answers: usize,
+    /// The part of `answers` that the peer has yet to read.
     unread: usize,
     /// Sum over the moving charges of bytes times start time.
     began: u128,
@@ -68,7 +74,7 @@ struct Held {
     taken: usize,
     /// The connection was evicted: its remaining bytes no longer count.
     written_off: bool,
-    /// Tasks that wait until fewer bytes are unread.
+    /// Tasks that wait until fewer bytes are in flight.
     waiting: Vec<Waker>,
 }
 
@@ -86,6 +92,7 @@ impl Guest {
             number,
             address,
             rooms: Arc::new(Semaphore::new(rooms)),
+            building: Arc::new(Semaphore::new(BUILDING_OF_ONE)),
             held: Mutex::default(),
             open: Mutex::new(Open { requests: 0, idle_since: Instant::now() }),
             evicted: watch::Sender::new(None),
@@ -155,10 +162,32 @@ impl Guest {
                 Err(_) => self.guests.make_room(),
             }
         };
-        let (kind, since) = (Kind::Moving, self.guests.now_ms());
+        let (kind, since) = (Kind::Arriving, self.guests.now_ms());
         lock(&self.held).add(bytes, kind, since);
         let room = Some((own, all));
         Charge { guest: self, bytes, taken: 0, kind, since, room }
+    }
+
+    /// Waits until the peer has read most of its answers, and few are being built for it. An answer
+    /// may be built while the returned value lives, which must not depend on how fast the peer reads.
+    pub(crate) async fn build_answer(&self) -> Building {
+        // The semaphores are never closed.
+        let own = Arc::clone(&self.building).acquire_owned().await.ok();
+        std::future::poll_fn(|context| self.poll_answers(context)).await;
+        Building { _own: own, _all: None }
+    }
+
+    /// The same for a page, of which few are built for all connections together.
+    pub(crate) async fn build_page(&self) -> Building {
+        let own = self.build_answer().await;
+        let all = Arc::clone(&self.guests.pages).acquire_owned().await.ok();
+        Building { _all: all, ..own }
+    }
+
+    /// Accounts for an answer from when it exists until it is read. A small one is part of its
+    /// request.
+    pub(crate) fn answered(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
+        (bytes > REQUEST_BYTES / 2).then(|| self.take(bytes, Kind::Answer))
     }
 
     /// Accounts for standing bytes, unless the connection already has its share of them.
@@ -175,13 +204,16 @@ impl Guest {
     /// Ready when few enough bytes of this connection are unread.
     pub(crate) fn poll_reads(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut held = lock(&self.held);
-        if held.unread < self.share() || self.trusted() {
-            return Poll::Ready(());
-        }
-        if !held.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
-            held.waiting.push(context.waker().clone());
-        }
-        Poll::Pending
+        let ready = held.unread < self.share() || self.trusted();
+        held.poll(ready, context)
+    }
+
+    /// Ready when few enough bytes of this connection's answers are in flight to build another. Its
+    /// messages do not count: the one that asks is among them, and would wait for itself.
+    fn poll_answers(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut held = lock(&self.held);
+        let ready = held.answers < self.guests.answers_of_one();
+        held.poll(ready, context)
     }
 
     pub(crate) fn share(&self) -> usize {
@@ -246,22 +278,24 @@ impl Guest {
         refused(&match why {
             Evicted::Greedy => format!(
                 "too many bytes are in flight at the server, and this connection held the most for the \
-                 longest; the limit is {bytes_in_flight} (bounds.bytes_in_flight): send and ask for \
-                 less at one time, and read what you asked for"
+                 longest time; the limit is {bytes_in_flight} (bounds.bytes_in_flight): send smaller \
+                 requests, and read the answers promptly"
             ),
-            Evicted::Idle => "the connection makes place for others: connect again".to_owned(),
+            Evicted::Idle => {
+                "the idle connection was closed to make room for others: reconnect".to_owned()
+            }
             Evicted::OverShare => format!(
-                "{} has {connections_per_address} connections, all of them busy, and may have no more \
-                 (bounds.connections_per_address): end some, or raise the bound",
+                "{} has {connections_per_address} connections, all of them busy, which is the limit \
+                 (bounds.connections_per_address): close some, or raise the limit",
                 self.address
             ),
             Evicted::Unfinished => format!(
-                "the message that was begun has not moved for {stall_ms} ms (bounds.stall_ms): send it \
-                 again as a whole"
+                "an incomplete message made no progress for {stall_ms} ms (bounds.stall_ms): send the \
+                 whole message again"
             ),
             Evicted::Unread => format!(
-                "the answer was not read for {stall_ms} ms (bounds.stall_ms): ask again from where you \
-                 are"
+                "the answer was not read for {stall_ms} ms (bounds.stall_ms): repeat the request from \
+                 the last position that was read"
             ),
         })
     }
@@ -277,7 +311,17 @@ impl Guests {
     /// Accounts for taken bytes. Whether the total is over the bound.
     fn took(&self, bytes: usize) -> bool {
         let taken = self.taken.fetch_add(bytes, Relaxed) + bytes;
-        taken > self.bounds.bytes_in_flight - self.all_rooms()
+        taken > self.bound_on_taken()
+    }
+
+    /// Bytes that may be taken without waiting for room, over all connections.
+    fn bound_on_taken(&self) -> usize {
+        self.bounds.bytes_in_flight - self.all_rooms()
+    }
+
+    /// Bytes of large answers that one connection gets before it has read some of them.
+    fn answers_of_one(&self) -> usize {
+        self.bound_on_taken() / ANSWERS_PART
     }
 
     fn gave_back(&self, bytes: usize) {
@@ -292,32 +336,62 @@ impl Guests {
     /// The same for one connection: never all of it, so that one connection cannot block the
     /// others.
     fn rooms_of_one(&self) -> usize {
-        self.bounds.bytes_per_connection.min(self.all_rooms() / 2)
+        rooms_of_one(&self.bounds)
     }
 }
 
-impl Held {
+/// Bytes of room for large messages that one connection gets with these bounds.
+pub(crate) fn rooms_of_one(bounds: &Bounds) -> usize {
+    bounds.bytes_per_connection.min(bounds.bytes_in_flight / ROOMS_PART / 2)
+}
+
+impl BytesHeld {
+    /// Ready, or woken when fewer bytes are in flight.
+    fn poll(&mut self, ready: bool, context: &Context<'_>) -> Poll<()> {
+        if ready {
+            return Poll::Ready(());
+        }
+        if !self.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
+            self.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
     fn add(&mut self, bytes: usize, kind: Kind, since: u64) {
-        match kind {
-            Kind::Standing => self.standing += bytes,
-            Kind::Moving | Kind::Unread => {
-                self.moving += bytes;
-                self.unread += if kind == Kind::Unread { bytes } else { 0 };
-                self.began += u128::from(since) * bytes as u128;
-            }
+        for part in self.parts(kind) {
+            *part += bytes;
+        }
+        if kind != Kind::Standing {
+            self.began += u128::from(since) * bytes as u128;
         }
     }
 
     fn remove(&mut self, bytes: usize, kind: Kind, since: u64) {
-        match kind {
-            Kind::Standing => self.standing -= bytes,
-            Kind::Moving | Kind::Unread => {
-                self.moving -= bytes;
-                self.unread -= if kind == Kind::Unread { bytes } else { 0 };
-                self.began -= u128::from(since) * bytes as u128;
-            }
+        for part in self.parts(kind) {
+            *part -= bytes;
+        }
+        if kind != Kind::Standing {
+            self.began -= u128::from(since) * bytes as u128;
         }
     }
+
+    /// The totals that bytes of this kind are part of.
+    fn parts(&mut self, kind: Kind) -> impl Iterator<Item = &mut usize> {
+        let Self { standing, moving, answers, unread, .. } = self;
+        let (first, second, third) = match kind {
+            Kind::Standing => (standing, None, None),
+            Kind::Arriving => (moving, None, None),
+            Kind::Answer => (moving, Some(answers), None),
+            Kind::Unread => (moving, Some(answers), Some(unread)),
+        };
+        [Some(first), second, third].into_iter().flatten()
+    }
+}
+
+/// Permission to build a large answer.
+pub(crate) struct Building {
+    _own: Option<OwnedSemaphorePermit>,
+    _all: Option<OwnedSemaphorePermit>,
 }
 
 /// An open request. Ends when dropped.
@@ -360,8 +434,7 @@ impl Drop for Charge {
             if !held.written_off {
                 self.guest.guests.gave_back(self.taken);
             }
-            let few = held.unread < self.guest.share();
-            if few { std::mem::take(&mut held.waiting) } else { Vec::new() }
+            std::mem::take(&mut held.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
     }

@@ -22,13 +22,24 @@ use tokio::{
 
 pub(crate) use self::{
     evictions::{Evicted, Evictions},
-    guest::{Charge, Guest, Kind, Request},
+    guest::{Building, Charge, Guest, Kind, Request, rooms_of_one},
 };
-use crate::{Bounds, connection::Address, wire::Answer};
+use crate::{Bounds, connection::Address, handshakes::FailedHandshakes, wire::UnreadAnswer};
 
-/// One part in so many of the bytes in flight is reserved for large messages and pages. Those wait
-/// for room, so that small messages never have to.
+/// One part in so many of the bytes in flight is reserved for large messages. Those wait for room, so
+/// that small messages never have to.
 const ROOMS_PART: usize = 3;
+
+/// Pages that are built at the same time for all connections: each needs a few megabytes meanwhile.
+const PAGES: usize = 16;
+
+/// Large answers, pages or others, that are built at the same time for one connection. A client may ask
+/// for very many at once, and each takes a shard's or the store's time.
+const BUILDING_OF_ONE: usize = 2;
+
+/// A connection gets further large answers while those that it has yet to read are less than one part
+/// in so many of the bytes in flight.
+const ANSWERS_PART: usize = 32;
 
 /// A message that waits for room this long causes the eviction of the connection with the largest
 /// product of bytes and time.
@@ -53,12 +64,15 @@ pub(crate) struct Guests {
     turned_away: Arc<Semaphore>,
     /// Room for large messages, in units of [`guest::UNIT`].
     rooms: Arc<Semaphore>,
+    /// Pages that may be built.
+    pages: Arc<Semaphore>,
     /// Bytes that were taken without waiting for room.
     taken: AtomicUsize,
     began: Instant,
     /// Answers that their clients have yet to read.
-    unread: Mutex<Vec<Weak<Answer>>>,
+    unread: Mutex<Vec<Weak<UnreadAnswer>>>,
     pub(crate) evictions: Evictions,
+    pub(crate) failed_handshakes: FailedHandshakes,
 }
 
 #[derive(Default)]
@@ -87,10 +101,12 @@ impl Guests {
             left: Notify::new(),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             rooms: Arc::new(Semaphore::new(rooms)),
+            pages: Arc::new(Semaphore::new(PAGES)),
             taken: AtomicUsize::new(0),
             began: Instant::now(),
             unread: Mutex::default(),
             evictions: Evictions::default(),
+            failed_handshakes: FailedHandshakes::default(),
         })
     }
 
@@ -98,7 +114,7 @@ impl Guests {
     /// and none of its connections is idle, the new connection is refused: a busy connection may be
     /// a worker's, which must not lose its place to a client that reconnects often. A refused
     /// connection gets a place that only tells it so, if one is free, and `None` otherwise.
-    pub(crate) async fn place(self: &Arc<Self>, from: SocketAddr) -> Option<Place> {
+    pub(crate) async fn place(self: &Arc<Self>, from: SocketAddr) -> Option<Admission> {
         let address = Address::of(from.ip());
         loop {
             match self.admit(address) {
@@ -108,14 +124,14 @@ impl Guests {
                     let turned_away = Arc::clone(&self.turned_away).try_acquire_owned().ok()?;
                     let guest = Guest::turned_away(Arc::clone(self), address, turned_away);
                     let window = self.bounds.window(usize::MAX);
-                    return Some(Place { guest: Arc::new(guest), window });
+                    return Some(Admission { guest: Arc::new(guest), window });
                 }
                 Err(Full::All) => drop(timeout(LOOK, self.left.notified()).await),
             }
         }
     }
 
-    fn admit(self: &Arc<Self>, address: Address) -> Result<Place, Full> {
+    fn admit(self: &Arc<Self>, address: Address) -> Result<Admission, Full> {
         let mut here = lock(&self.here);
         let shared = here.guests.values().filter(|guest| guest.address == address).count();
         if shared >= self.bounds.connections_per_address {
@@ -131,7 +147,7 @@ impl Guests {
         here.guests.insert(number, Arc::clone(&guest));
         let window = self.bounds.window(here.guests.len());
         drop(here);
-        Ok(Place { guest, window })
+        Ok(Admission { guest, window })
     }
 
     /// Evicts a connection. It stops counting at once, though it may take a moment to end.
@@ -191,7 +207,7 @@ impl Guests {
     }
 
     /// Watches an answer, which must be read within the bound of time.
-    pub(crate) fn watch(&self, answer: &Arc<Answer>) {
+    pub(crate) fn watch(&self, answer: &Arc<UnreadAnswer>) {
         lock(&self.unread).push(Arc::downgrade(answer));
     }
 
@@ -231,13 +247,13 @@ impl Here {
 }
 
 /// The place of one connection. Freed when dropped.
-pub(crate) struct Place {
+pub(crate) struct Admission {
     pub(crate) guest: Arc<Guest>,
     /// Bytes that the peer may send ahead.
     pub(crate) window: u32,
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         let guests = self.guest.guests();
         lock(&guests.here).guests.remove(&self.guest.number);

@@ -36,7 +36,7 @@ use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
     guests::Guest,
     handler::{Handler, status},
-    wire::Said,
+    wire::MessageStream,
 };
 
 /// The service for other nodes.
@@ -78,7 +78,7 @@ impl Accept {
     }
 
     /// The next frame of a caller that is not authenticated yet.
-    async fn heard(&self, said: &mut Said<PeerFrame>) -> Result<PeerFrame, Status> {
+    async fn heard(&self, said: &mut MessageStream<PeerFrame>) -> Result<PeerFrame, Status> {
         let heard = timeout(self.handler.bounds.hello_timeout(), said.next()).await;
         heard.map_err(|_| status(missing()))?.ok_or_else(|| status(missing()))?
     }
@@ -87,7 +87,8 @@ impl Accept {
     fn terms(&self, hello: PeerHello) -> Result<Terms, InvalidField> {
         let PeerHello { protocol_version, address, nonce } = hello;
         if protocol_version != PROTOCOL_VERSION {
-            let problem = format!("is {protocol_version}, and this node speaks {PROTOCOL_VERSION}");
+            let problem =
+                format!("is {protocol_version}, but this node supports {PROTOCOL_VERSION}");
             return Err(InvalidField::new("hello.protocol_version", problem));
         }
         if address.len() > ADDRESS_BYTES_MAX {
@@ -108,13 +109,13 @@ impl Accept {
     async fn begin(
         self,
         terms: Terms,
-        (mut said, guest): (Said<PeerFrame>, Arc<Guest>),
+        (mut said, guest): (MessageStream<PeerFrame>, Arc<Guest>),
         place: OwnedSemaphorePermit,
     ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
         let PeerFrame { proof, .. } = self.heard(&mut said).await?;
         if !self.credentials.proven(&terms, End::Caller, &proof) {
-            let why = "this node has another secret or another address: all nodes of a cluster need the same \
-                       secret, and each its own address";
+            let why = "the secret or the address does not match: all nodes of a cluster need the same secret, \
+                       and each its own address";
             return Err(self.stranger(&terms.caller, why));
         }
         guest.trust();
@@ -152,8 +153,8 @@ impl Accept {
             tracing::warn!(
                 ?address,
                 why,
-                "somebody says to be a node and has not shown it: if it is one, give it the same secret \
-                 as this node, or a certificate with the name that nodes have"
+                "a caller claims to be a node and failed to authenticate: if it is a node, give it the \
+                 secret of this node, or a certificate with the name that nodes have"
             );
         }
         Status::unauthenticated(why)
@@ -175,10 +176,10 @@ impl peers_server::Peers for Accept {
         let place = self.handler.stream()?;
         let guest = crate::wire::guest(request.extensions())?;
         let certificates = request.peer_certs();
-        let mut said = crate::wire::said(&mut request)?;
+        let mut said = crate::wire::incoming(&mut request)?;
         let hello = self.heard(&mut said).await?.hello.ok_or_else(|| status(missing()))?;
         if !self.credentials.certified(certificates.as_ref().map(|it| it.as_slice())) {
-            let why = "the certificate has not the name that nodes of this cluster have: \
+            let why = "the certificate does not have the name that nodes of this cluster have: \
                        see certificate_name under [node]";
             return Err(self.stranger(&hello.address, why));
         }
@@ -197,7 +198,7 @@ pub(crate) struct Listening {
     /// Number of this link among those of all nodes; the newest has the highest.
     number: u64,
     latest: Arc<Mutex<Latest>>,
-    said: Said<PeerFrame>,
+    said: MessageStream<PeerFrame>,
     /// Whether the node may send more.
     saying: bool,
     running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,
@@ -213,7 +214,7 @@ impl Listening {
     }
 
     /// Reads the frames that the node has sent so far.
-    fn poll_said(&mut self, context: &mut Context<'_>) {
+    fn poll_incoming(&mut self, context: &mut Context<'_>) {
         for _ in 0..READ_FRAMES {
             if !self.saying {
                 return;
@@ -233,7 +234,7 @@ impl Listening {
                 Ok(message) => self.handler.engine.hear(&self.node, message),
                 Err(error) => {
                     let node = &self.node;
-                    tracing::warn!(node, %error, "another node says what nobody knows");
+                    tracing::warn!(node, %error, "another node sent an unknown message");
                 }
             }
         }
@@ -283,7 +284,7 @@ impl Stream for Listening {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        this.poll_said(context);
+        this.poll_incoming(context);
         let answers = this.poll_answers(context);
         match (answers.is_empty(), this.saying) {
             (false, _) => Poll::Ready(Some(Ok(PeerAnswers { answers, ..PeerAnswers::default() }))),
@@ -299,7 +300,7 @@ impl Drop for Listening {
         let mut latest = lock(&self.latest);
         if latest.is(&self.node, self.number) {
             latest.links.remove(&self.node);
-            self.handler.engine.hung_up(&self.node);
+            self.handler.engine.link_closed(&self.node);
         }
     }
 }

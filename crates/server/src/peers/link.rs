@@ -64,7 +64,7 @@ pub(super) struct Link {
 /// State of the connection. Nothing is sent before the handshake is complete.
 #[derive(Default)]
 struct Line {
-    say: Option<mpsc::UnboundedSender<Said>>,
+    say: Option<mpsc::UnboundedSender<LinkFrame>>,
     /// Number of messages that are queued and not yet written.
     waiting: Arc<AtomicUsize>,
     /// Wakes the link when too many messages are queued.
@@ -74,7 +74,7 @@ struct Line {
 }
 
 /// A message to the other node.
-enum Said {
+enum LinkFrame {
     Proof(Vec<u8>),
     Call(Box<PeerCall>),
     Abandon(u64),
@@ -101,7 +101,7 @@ impl Link {
                 let strange = ended.code() == Code::Unauthenticated;
                 if strange && !told {
                     let reason = ended.message();
-                    tracing::error!(node, reason, "another node does not take this one for a node");
+                    tracing::error!(node, reason, "another node refused to authenticate this node");
                 }
                 told = strange;
                 if end(&kept) {
@@ -120,7 +120,7 @@ impl Link {
 
     /// Sends a message if the node is connected; drops it otherwise.
     pub(super) fn send(&self, message: PeerMessage) {
-        lock(&self.line).say(Said::Message(Box::new(message)));
+        lock(&self.line).say(LinkFrame::Message(Box::new(message)));
     }
 
     /// Makes a call and waits for the answer.
@@ -137,23 +137,23 @@ impl Link {
         }
     }
 
-    fn ask(&self, call: Call) -> Result<Waiting, CallError> {
+    fn ask(&self, call: Call) -> Result<PendingPeerCall, CallError> {
         let mut line = lock(&self.line);
         line.numbered += 1;
         let number = line.numbered;
         // A call that was not sent has not happened, so the caller can retry it.
-        if !line.say(Said::Call(Box::new(PeerCall { number, call: Some(call) }))) {
+        if !line.say(LinkFrame::Call(Box::new(PeerCall { number, call: Some(call) }))) {
             return Err(CallError::NotServed);
         }
         let (sender, answer) = oneshot::channel();
         line.callers.insert(number, sender);
-        Ok(Waiting { line: Arc::clone(&self.line), number, answer, answered: false })
+        Ok(PendingPeerCall { line: Arc::clone(&self.line), number, answer, answered: false })
     }
 }
 
 impl Line {
     /// Queues a message. `false` if the link is down or too far behind.
-    fn say(&self, said: Said) -> bool {
+    fn say(&self, said: LinkFrame) -> bool {
         let Some(say) = &self.say else { return false };
         if self.waiting.load(Ordering::Relaxed) >= WAITING_MAX {
             self.full.notify_one();
@@ -172,19 +172,19 @@ impl Drop for Link {
 }
 
 /// A call in flight. Dropping it abandons the call.
-struct Waiting {
+struct PendingPeerCall {
     line: Arc<Mutex<Line>>,
     number: u64,
     answer: oneshot::Receiver<Result<peer_answer::Answer, CallError>>,
     answered: bool,
 }
 
-impl Drop for Waiting {
+impl Drop for PendingPeerCall {
     fn drop(&mut self) {
         let mut line = lock(&self.line);
         if !self.answered && line.callers.remove(&self.number).is_some() {
             // If the link has ended, there is nothing to abandon.
-            line.say(Said::Abandon(self.number));
+            line.say(LinkFrame::Abandon(self.number));
         }
     }
 }
@@ -205,7 +205,7 @@ async fn exchange(
         let written = Arc::clone(&count);
         let begun = timeout(GREETING, begin(ends, channel, (&say, said), count)).await;
         let mut answers =
-            begun.map_err(|_| Status::unavailable("the other node says nothing"))??;
+            begun.map_err(|_| Status::unavailable("the other node does not respond"))??;
         {
             let mut line = lock(line);
             line.say = Some(say);
@@ -241,7 +241,7 @@ async fn exchange(
 async fn begin(
     Ends { own, node, credentials }: &Ends,
     channel: Channel,
-    (say, said): (&mpsc::UnboundedSender<Said>, mpsc::UnboundedReceiver<Said>),
+    (say, said): (&mpsc::UnboundedSender<LinkFrame>, mpsc::UnboundedReceiver<LinkFrame>),
     count: Arc<AtomicUsize>,
 ) -> Result<Streaming<PeerAnswers>, Status> {
     let caller_nonce = proof::nonce();
@@ -259,10 +259,12 @@ async fn begin(
     let called_nonce = challenge.to_vec();
     let terms = Terms { caller, called, caller_nonce, called_nonce };
     // If the link has ended, the code below reports it.
-    drop(say.send(Said::Proof(credentials.sign(&terms, End::Caller))));
+    drop(say.send(LinkFrame::Proof(credentials.sign(&terms, End::Caller))));
     let PeerAnswers { proof, .. } = answers.message().await?.ok_or_else(gone)?;
     if !credentials.proven(&terms, End::Called, &proof) {
-        return Err(Status::unauthenticated("it does not know the secret of this node"));
+        return Err(Status::unauthenticated(
+            "the other node does not know the secret of this node",
+        ));
     }
     Ok(answers)
 }
@@ -280,16 +282,16 @@ fn end(line: &Mutex<Line>) -> bool {
 }
 
 fn unreachable() -> CallError {
-    CallError::Unavailable("the node that serves the run cannot be reached".into())
+    CallError::Unavailable("the node that owns the run is unreachable".into())
 }
 
 /// The frames to the other node, the first with the hello. They end with the link.
 struct Frames {
     /// The hello, until it is sent.
     hello: Option<PeerHello>,
-    said: mpsc::UnboundedReceiver<Said>,
+    said: mpsc::UnboundedReceiver<LinkFrame>,
     /// Messages taken from the channel and not written yet.
-    taken: VecDeque<Said>,
+    taken: VecDeque<LinkFrame>,
     /// Number of all messages that are queued and not yet written.
     count: Arc<AtomicUsize>,
 }
@@ -315,19 +317,19 @@ impl Stream for Frames {
             && let Some(said) = self.taken.pop_front()
         {
             // The proof was not counted: it goes before all queued messages.
-            if let Said::Proof(proof) = said {
+            if let LinkFrame::Proof(proof) = said {
                 frame.proof = proof.into();
                 break;
             }
             self.count.fetch_sub(1, Ordering::Relaxed);
             match said {
-                Said::Proof(_) => {}
-                Said::Call(call) => {
+                LinkFrame::Proof(_) => {}
+                LinkFrame::Call(call) => {
                     bytes += call.encoded_len();
                     frame.calls.push(*call);
                 }
-                Said::Abandon(number) => frame.abandoned.push(number),
-                Said::Message(message) => {
+                LinkFrame::Abandon(number) => frame.abandoned.push(number),
+                LinkFrame::Message(message) => {
                     let message = wire::message_to_wire(*message);
                     bytes += message.encoded_len();
                     frame.messages.push(message);

@@ -69,7 +69,7 @@ impl PeerLinks {
     fn begin(&self, node: &str) -> Option<Link> {
         let place = self.endpoint(node);
         if place.is_none() {
-            tracing::error!(node, "the address of another node makes no sense");
+            tracing::error!(node, "the address of another node is invalid");
         }
         let engine = self.engine.subscribe();
         let (own, credentials) = (self.own.clone(), self.credentials.clone());

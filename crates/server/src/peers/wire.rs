@@ -55,7 +55,7 @@ pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidFie
                 AnyOperation::Run(operation) => Called::Operation(operation),
                 // Every node reads from the store itself.
                 AnyOperation::Read(_) => {
-                    return Err(InvalidField::new("call", "is nothing that nodes ask each other"));
+                    return Err(InvalidField::new("call", "is not a call between nodes"));
                 }
             }
         }
@@ -116,7 +116,7 @@ pub(super) fn acknowledged_from_wire(
 
 /// The other node sent something that this one does not know.
 pub(super) fn unknown() -> CallError {
-    CallError::Unavailable("another node answered what nobody knows".into())
+    CallError::Unavailable("another node sent an unknown answer".into())
 }
 
 /// The wire form of a message.
@@ -164,7 +164,7 @@ pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
 
 /// Reads a message from another node.
 pub(super) fn message_from_wire(wire: wire::PeerMessage) -> Result<PeerMessage, InvalidField> {
-    let message = wire.message.ok_or_else(|| InvalidField::new("message", "is not known"))?;
+    let message = wire.message.ok_or_else(|| InvalidField::new("message", "is unknown"))?;
     Ok(match message {
         Message::Deliver(wire::PeerEffect { key, effect }) => {
             let (shard, key) = key_from_wire(key)?;

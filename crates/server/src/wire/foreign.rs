@@ -1,15 +1,19 @@
 //! Streams that the transport reads and buffers itself, for clients that ask for the schema. They
-//! may send little.
+//! may send little, and not slowly.
 
 use std::{
     pin::Pin,
-    task::{Context, Poll, ready},
+    sync::Arc,
+    task::{Context, Poll},
 };
 
+use futures_util::FutureExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 use super::refused;
+use crate::guests::{Charge, Evicted, Guest, Kind};
 
 /// Total bytes that may arrive on one stream.
 const BYTES_MAX: usize = 64 << 10;
@@ -17,12 +21,18 @@ const BYTES_MAX: usize = 64 << 10;
 /// A request body that the transport reads.
 pub(super) struct Foreign {
     body: Incoming,
+    guest: Arc<Guest>,
     came: usize,
+    /// The transport may buffer everything that came.
+    charges: Vec<Charge>,
+    /// Rings when nothing has come for too long.
+    stalled: Pin<Box<Sleep>>,
 }
 
 impl Foreign {
-    pub(super) fn new(body: Incoming) -> Self {
-        Self { body, came: 0 }
+    pub(super) fn new(body: Incoming, guest: Arc<Guest>) -> Self {
+        let stalled = Box::pin(sleep_until(Instant::now() + guest.guests().bounds().stall()));
+        Self { body, guest, came: 0, charges: Vec::new(), stalled }
     }
 }
 
@@ -34,15 +44,23 @@ impl Body for Foreign {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
-            return Poll::Ready(None);
+        let this = &mut *self;
+        let frame = match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Ready(Some(frame)) => frame.map_err(|error| Status::from_error(error.into()))?,
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => {
+                let lost = |()| Some(Err(this.guest.lost(Evicted::Unfinished)));
+                return this.stalled.poll_unpin(context).map(lost);
+            }
         };
-        let frame = frame.map_err(|error| Status::from_error(error.into()))?;
-        self.came = self.came.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-        if self.came > BYTES_MAX {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        this.came = this.came.saturating_add(bytes);
+        if this.came > BYTES_MAX {
             let why = format!("a stream of this service has at most {BYTES_MAX} bytes");
             return Poll::Ready(Some(Err(refused(&why))));
         }
+        this.charges.push(this.guest.take(bytes, Kind::Arriving));
+        this.stalled.as_mut().reset(Instant::now() + this.guest.guests().bounds().stall());
         Poll::Ready(Some(Ok(frame)))
     }
 }

@@ -4,6 +4,7 @@
 //! has proven to be a node, it may send little.
 
 use std::{
+    error::Error,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -12,7 +13,7 @@ use std::{
 use abide_core::limits::InvalidField;
 use abide_proto::codec;
 use futures_util::{FutureExt as _, Stream, future::BoxFuture};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body, Incoming};
 use prost::{
     Name,
     bytes::{Buf as _, BufMut as _, Bytes, BytesMut},
@@ -42,8 +43,8 @@ pub(super) enum Sender {
     Node,
 }
 
-pub(crate) struct Frames {
-    body: Incoming,
+pub(crate) struct Frames<B = Incoming> {
+    body: B,
     guest: Arc<Guest>,
     sender: Sender,
     /// Received bytes that are not consumed yet.
@@ -83,8 +84,11 @@ impl Received {
     }
 }
 
-impl Frames {
-    pub(super) fn new(body: Incoming, guest: Arc<Guest>, sender: Sender) -> Self {
+impl<B> Frames<B>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
+{
+    pub(super) fn new(body: B, guest: Arc<Guest>, sender: Sender) -> Self {
         Self {
             body,
             guest,
@@ -103,6 +107,8 @@ impl Frames {
     pub(super) async fn only(mut self) -> Result<Option<Received>, Status> {
         std::future::poll_fn(|context| match self.poll_next(context) {
             Poll::Ready(next) => Poll::Ready(next.transpose()),
+            // The sender is not late: the server does not read while the message waits for room.
+            Poll::Pending if self.waiting.is_some() => Poll::Pending,
             Poll::Pending => self.poll_stalled(context).map(Err),
         })
         .await
@@ -167,7 +173,7 @@ impl Frames {
                 return Ok(None);
             }
             let counted = if self.known_node() { 0 } else { length };
-            let charge = self.guest.take(counted, Kind::Moving);
+            let charge = self.guest.take(counted, Kind::Arriving);
             self.begin(length, charge);
         }
         let Some(message) = &mut self.message else { return Ok(None) };
@@ -189,7 +195,7 @@ impl Frames {
         if header.get_u8() != 0 {
             return Err(Status::new(
                 Code::Unimplemented,
-                "the message is compressed, which this server does not read; send it as it is",
+                "compressed messages are not supported; send it uncompressed",
             ));
         }
         let length = usize::try_from(header.get_u32()).unwrap_or(usize::MAX);
@@ -226,7 +232,7 @@ impl Frames {
 
     fn ended(&self) -> Option<Status> {
         self.begun().then(|| {
-            status(InvalidField::new("request", "ends within a message; send it as a whole"))
+            status(InvalidField::new("request", "ends within a message; send the whole message"))
         })
     }
 
@@ -254,22 +260,56 @@ impl Frames {
 }
 
 /// The messages that arrive on a stream.
-pub(crate) struct Said<T> {
+pub(crate) struct MessageStream<T> {
     frames: Frames,
     message: std::marker::PhantomData<fn() -> T>,
 }
 
-impl<T: Name + Default + 'static> Said<T> {
+impl<T: Name + Default + 'static> MessageStream<T> {
     pub(super) fn new(frames: Frames) -> Self {
         Self { frames, message: std::marker::PhantomData }
     }
 }
 
-impl<T: Name + Default + 'static> Stream for Said<T> {
+impl<T: Name + Default + 'static> Stream for MessageStream<T> {
     type Item = Result<T, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.frames.poll_next(context));
         Poll::Ready(next.map(|received| codec::decode(received?.message())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{Bounds, guests::Guests};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_waits_for_room_is_not_stalled() {
+        let guests = Guests::new(Arc::new(Bounds::default()));
+        let stall = guests.bounds().stall();
+        let place = guests.place(([127, 0, 0, 1], 1).into()).await.expect("a place");
+        let all = Arc::clone(&place.guest).room(usize::MAX).await;
+        let mut header = BytesMut::new();
+        header.put_u8(0);
+        header.put_u32(1 << 20);
+        let begun = stream::iter([Ok::<_, Infallible>(Frame::data(header.freeze()))]);
+        let body = StreamBody::new(begun.chain(stream::pending()));
+        let frames = Frames::new(body, Arc::clone(&place.guest), Sender::Client);
+        let mut only = std::pin::pin!(frames.only());
+        assert!(timeout(10 * stall, &mut only).await.is_err(), "it still waits");
+        drop(all);
+        let begun = Instant::now();
+        let status = only.await.err().expect("the rest never comes");
+        assert!(status.message().contains("bounds.stall_ms"), "{status}");
+        assert!(begun.elapsed() >= stall - Duration::from_millis(1));
     }
 }

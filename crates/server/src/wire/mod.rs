@@ -31,12 +31,12 @@ use tonic::{
 
 use self::{foreign::Foreign, frames::Sender, sent::Piece};
 pub(crate) use self::{
-    frames::{Frames, Received, Said},
-    sent::{Answer, Sent},
+    frames::{Frames, MessageStream, Received},
+    sent::{Sent, UnreadAnswer},
 };
 use crate::guests::{self, Charge, Guest};
 
-/// Methods that read their frames with [`said`].
+/// Methods that read their frames with [`incoming`].
 const OWN: [&str; 3] = ["/abide.v1.Abide/Calls", "/abide.v1.Workers/Connect", LINK];
 
 /// The method for frames of other nodes, which may be larger than all others.
@@ -65,7 +65,7 @@ pub(crate) async fn answer(
         parts.extensions.insert(Handed::new(frames));
         Body::empty()
     } else if path.starts_with(FOREIGN) {
-        Body::new(Foreign::new(body))
+        Body::new(Foreign::new(body, Arc::clone(&guest)))
     } else {
         match Frames::new(body, Arc::clone(&guest), Sender::Client).only().await {
             Ok(message) => {
@@ -81,10 +81,10 @@ pub(crate) async fn answer(
     drop(received);
     let extensions = response.extensions_mut();
     let told = extensions.remove::<Handed<Pieces>>().and_then(|told| told.take());
-    let room = extensions.remove::<Handed<Charge>>().and_then(|room| room.take());
+    let charge = extensions.remove::<Handed<Charge>>().and_then(|charge| charge.take());
     Ok(response.map(|body| match told {
         Some(pieces) => Sent::pieces(pieces, guest, open),
-        None => Sent::body(body, room, guest, open),
+        None => Sent::body(body, charge, guest, open),
     }))
 }
 
@@ -121,28 +121,28 @@ pub(crate) fn guest(extensions: &Extensions) -> Result<Arc<Guest>, Status> {
 }
 
 /// The messages that arrive on a stream of requests.
-pub(crate) fn said<T: Name + Default + 'static, U>(
+pub(crate) fn incoming<T: Name + Default + 'static, U>(
     request: &mut Request<U>,
-) -> Result<Said<T>, Status> {
+) -> Result<MessageStream<T>, Status> {
     let frames = request.extensions_mut().remove::<Handed<Frames>>();
     let frames = frames.and_then(|frames| frames.take());
-    frames.map(Said::new).ok_or_else(|| Status::internal("the stream has no frames"))
+    frames.map(MessageStream::new).ok_or_else(|| Status::internal("the stream has no frames"))
 }
 
-/// A message to be sent, and the room that it holds until it is read.
+/// A message to be sent, and the charges for its bytes until it is read.
 pub(crate) struct Sending<T> {
     pub(crate) message: T,
-    pub(crate) rooms: Vec<Charge>,
+    pub(crate) charges: Vec<Charge>,
 }
 
 /// Answers with a stream of messages, which are encoded here. The stream that the transport gets is
 /// empty.
-pub(crate) fn told<T: Message + 'static>(
+pub(crate) fn outgoing<T: Message + 'static>(
     messages: impl Stream<Item = Result<Sending<T>, Status>> + Send + 'static,
 ) -> Response<Empty<Result<T, Status>>> {
     let pieces = messages.map(|sending| {
-        let Sending { message, rooms } = sending?;
-        Ok(Piece { bytes: codec::encode(&message).into(), rooms })
+        let Sending { message, charges } = sending?;
+        Ok(Piece { bytes: codec::encode(&message).into(), charges })
     });
     let mut response = Response::new(stream::empty());
     let pieces: Pieces = Box::pin(pieces);
@@ -150,11 +150,12 @@ pub(crate) fn told<T: Message + 'static>(
     response
 }
 
-/// An answer that holds its room until it is read.
-pub(crate) fn with_room<T>(message: T, room: Option<Charge>) -> Response<T> {
+/// An answer whose bytes count until it is read.
+pub(crate) fn charged<T: Message>(message: T, guest: &Arc<Guest>) -> Response<T> {
+    let charge = guest.answered(message.encoded_len());
     let mut response = Response::new(message);
-    if let Some(room) = room {
-        response.extensions_mut().insert(Handed::new(room));
+    if let Some(charge) = charge {
+        response.extensions_mut().insert(Handed::new(charge));
     }
     response
 }

@@ -24,17 +24,17 @@ use crate::guests::{Charge, Evicted, Guest, Kind, Request};
 /// were not passed on can still be dropped.
 const CHUNK: usize = 32 << 10;
 
-/// An encoded message, and its room.
+/// An encoded message, and the charges for it.
 pub(crate) struct Piece {
     pub(super) bytes: Bytes,
-    pub(super) rooms: Vec<Charge>,
+    pub(super) charges: Vec<Charge>,
 }
 
 /// The source of an answer.
 enum Source {
     /// Messages that are encoded here.
     Pieces(Pieces),
-    /// A body that the transport has encoded, and its room.
+    /// A body that the transport encodes, and the charge for it if it is large.
     Body(Body, Option<Charge>),
 }
 
@@ -52,13 +52,14 @@ impl Source {
                 let end = || Ok(Next::Trailers(trailers(&Status::ok(""))));
                 Poll::Ready(Some(piece.map_or_else(end, |piece| piece.map(Next::Piece))))
             }
-            Self::Body(body, room) => {
+            Self::Body(body, charge) => {
                 let frame = ready!(Pin::new(body).poll_frame(context));
                 Poll::Ready(frame.map(|frame| {
                     Ok(match frame?.into_data() {
-                        Ok(bytes) => {
-                            Next::Piece(Piece { bytes, rooms: room.take().into_iter().collect() })
-                        }
+                        Ok(bytes) => Next::Piece(Piece {
+                            bytes,
+                            charges: charge.take().into_iter().collect(),
+                        }),
                         Err(frame) => Next::Trailers(frame.into_trailers().unwrap_or_default()),
                     })
                 }))
@@ -68,7 +69,7 @@ impl Source {
 }
 
 pub(crate) struct Sent {
-    answer: Arc<Answer>,
+    answer: Arc<UnreadAnswer>,
     /// Whether the listener checks that the peer keeps reading.
     watched: bool,
     ended: bool,
@@ -82,13 +83,27 @@ impl Sent {
         Self::new(Source::Pieces(pieces), guest, open)
     }
 
-    pub(super) fn body(body: Body, room: Option<Charge>, guest: Arc<Guest>, open: Request) -> Self {
-        Self::new(Source::Body(body, room), guest, open)
+    /// A large answer must be read from now on, even if the transport never asks for it because the
+    /// peer has no window.
+    pub(super) fn body(
+        body: Body,
+        charge: Option<Charge>,
+        guest: Arc<Guest>,
+        open: Request,
+    ) -> Self {
+        let large = charge.is_some();
+        let mut sent = Self::new(Source::Body(body, charge), guest, open);
+        if large {
+            sent.answer.wait_for_transport();
+            sent.watch();
+        }
+        sent
     }
 
     fn new(source: Source, guest: Arc<Guest>, open: Request) -> Self {
-        let left = Left { source: Some(source), bytes: Bytes::new(), rooms: Vec::new() };
-        let answer = Answer { guest, left: Mutex::new(left), unread: Arc::default() };
+        let left =
+            Left { source: Some(source), unasked: false, bytes: Bytes::new(), charges: Vec::new() };
+        let answer = UnreadAnswer { guest, left: Mutex::new(left), unread: Arc::default() };
         let answer = Arc::new(answer);
         Self { answer, watched: false, ended: false, evicted: None, _open: open }
     }
@@ -158,7 +173,7 @@ impl hyper::body::Body for Sent {
 }
 
 /// An answer that the peer is reading.
-pub(crate) struct Answer {
+pub(crate) struct UnreadAnswer {
     guest: Arc<Guest>,
     left: Mutex<Left>,
     unread: Arc<Outstanding>,
@@ -168,10 +183,12 @@ pub(crate) struct Answer {
 struct Left {
     /// `None` after the answer was dropped because it was not read.
     source: Option<Source>,
+    /// The transport has not asked for any of it, which counts as a chunk that is not read.
+    unasked: bool,
     /// The part of the last message that was not passed to the transport.
     bytes: Bytes,
-    /// The room of that message.
-    rooms: Vec<Charge>,
+    /// The charges for that message.
+    charges: Vec<Charge>,
 }
 
 /// Bytes that were passed to the transport and are not read yet.
@@ -181,11 +198,22 @@ struct Outstanding {
     moved_ms: AtomicU64,
 }
 
-impl Answer {
+impl UnreadAnswer {
+    /// Counts the answer as unread until the transport asks for it.
+    fn wait_for_transport(&self) {
+        self.left().unasked = true;
+        self.unread.chunks.fetch_add(1, Relaxed);
+        self.unread.moved(&self.guest);
+    }
+
     /// The next chunk, or the end.
     fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
         let mut left = self.left();
-        let Left { source, bytes, rooms } = &mut *left;
+        let Left { source, unasked, bytes, charges } = &mut *left;
+        if std::mem::take(unasked) {
+            self.unread.moved(&self.guest);
+            self.unread.chunks.fetch_sub(1, Relaxed);
+        }
         let Some(source) = source else {
             return Poll::Ready(Some(Err(self.guest.status(Evicted::Unread))));
         };
@@ -194,25 +222,25 @@ impl Answer {
                 // A copy: the transport may keep the chunk for long, and must not keep the rest
                 // alive with it.
                 let chunk = bytes.split_to(bytes.len().min(CHUNK)).to_vec();
-                let charges = vec![self.guest.take(chunk.len(), Kind::Unread)];
+                let copied = vec![self.guest.take(chunk.len(), Kind::Unread)];
                 if bytes.is_empty() {
-                    (*bytes, *rooms) = (Bytes::new(), Vec::new());
+                    (*bytes, *charges) = (Bytes::new(), Vec::new());
                 }
-                let bytes = self.counted(chunk, charges);
-                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, rooms: Vec::new() }))));
+                let bytes = self.counted(chunk, copied);
+                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, charges: Vec::new() }))));
             }
             ready!(self.guest.poll_reads(context));
             let next = ready!(source.poll_next(context));
             let Some(Ok(Next::Piece(mut piece))) = next else { return Poll::Ready(next) };
-            let roomy: usize = piece.rooms.iter().map(Charge::bytes).sum();
-            if let Some(more @ 1..) = piece.bytes.len().checked_sub(roomy) {
-                piece.rooms.push(self.guest.take(more, Kind::Unread));
+            let charged: usize = piece.charges.iter().map(Charge::bytes).sum();
+            if let Some(more @ 1..) = piece.bytes.len().checked_sub(charged) {
+                piece.charges.push(self.guest.take(more, Kind::Unread));
             }
             if piece.bytes.len() < CHUNK {
-                let bytes = self.counted(piece.bytes, piece.rooms);
-                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, rooms: Vec::new() }))));
+                let bytes = self.counted(piece.bytes, piece.charges);
+                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, charges: Vec::new() }))));
             }
-            (*bytes, *rooms) = (piece.bytes, piece.rooms);
+            (*bytes, *charges) = (piece.bytes, piece.charges);
         }
     }
 
@@ -232,7 +260,8 @@ impl Answer {
         if read || self.guest.trusted() {
             return false;
         }
-        let nothing = Left { source: None, bytes: Bytes::new(), rooms: Vec::new() };
+        let nothing =
+            Left { source: None, unasked: false, bytes: Bytes::new(), charges: Vec::new() };
         let left = std::mem::replace(&mut *self.left(), nothing);
         drop(left);
         self.guest.lost(Evicted::Unread);

@@ -113,7 +113,7 @@ async fn a_request_over_the_message_bound() {
 async fn an_unknown_namespace() {
     let server = server(config()).await;
     let elsewhere = WorkflowKey { namespace: "elsewhere".into(), workflow: "hello".into() };
-    let known = "there is: default";
+    let known = "known namespaces: default";
     check(&server, started(|start| start.workflow = elsewhere), "namespace", known).await;
     let long = WorkflowKey { namespace: "x".repeat(1_001).into(), workflow: "hello".into() };
     check(&server, started(|start| start.workflow = long), "namespace", "the limit is 1000").await;
@@ -145,6 +145,7 @@ async fn an_unknown_workflow_run_or_timer() {
         target: target("hello"),
         what: "nothing".into(),
         fire_at: Timestamp::from_unix_millis(4_000_000_000_000),
+        after: None,
         identity: "test".into(),
         key: None,
     };
@@ -186,7 +187,7 @@ async fn refused_for_token(session: &dyn Session, report: Report) {
     match session.sender().report(report).await {
         Err(CallError::Invalid(invalid)) => {
             assert_eq!(invalid.field, "token");
-            assert!(invalid.problem.contains("was not given"), "{invalid}");
+            assert!(invalid.problem.contains("does not hold"), "{invalid}");
         }
         other => panic!("the token should be refused: {other:?}"),
     }
@@ -279,7 +280,7 @@ async fn messages_that_are_malformed() {
     let token = b"forged".as_slice().into();
     let request = wire::ListRunsRequest { page_token: token, ..Default::default() };
     let refused = client.list_runs(request).await.expect_err("no token");
-    assert_field(&refused, "page_token", "was not given out");
+    assert_field(&refused, "page_token", "was not issued");
     assert_eq!(count(&*transport(&server)).await, Ok(0));
 }
 
@@ -337,13 +338,13 @@ fn hello(protocol_version: u32, session: &str) -> WorkerFrame {
 async fn a_worker_that_introduces_itself_badly() {
     let server = server(config()).await;
     let status = say(&server, vec![hello(7, "one")]).await;
-    assert_field(&status, "hello.protocol_version", "this server speaks 1");
+    assert_field(&status, "hello.protocol_version", "this server supports 1");
     let status = say(&server, vec![hello(PROTOCOL_VERSION, "")]).await;
     assert_field(&status, "hello.session", "is empty");
     let status = say(&server, vec![WorkerFrame::default()]).await;
     assert_field(&status, "hello", "first frame");
     let status = say(&server, vec![hello(1, "one"), hello(1, "one")]).await;
-    assert_field(&status, "hello", "said already");
+    assert_field(&status, "hello", "already sent");
 }
 
 #[tokio::test]
@@ -365,7 +366,7 @@ async fn credits_that_cannot_be() {
     let server = server(config()).await;
     let hello = || hello(PROTOCOL_VERSION, "one");
     let status = say(&server, vec![hello(), credit("elsewhere", "queue", 1, 1)]).await;
-    assert_field(&status, "namespace", "there is: default");
+    assert_field(&status, "namespace", "known namespaces: default");
     let status = say(&server, vec![hello(), credit("default", "", 1, 1)]).await;
     assert_field(&status, "queue", "is empty");
     let status = say(&server, vec![hello(), credit("default", "queue", 0, 1)]).await;

@@ -56,7 +56,19 @@ async fn small(bounds: Bounds) -> Server {
 }
 
 /// Begins a message of this length, of which the last byte never comes. Tells how the call ends.
-async fn unfinished(mut channel: Channel, method: &'static str, length: u32) -> Status {
+async fn unfinished(channel: Channel, method: &'static str, length: u32) -> Status {
+    match begin(channel, method, length).await {
+        Ok(response) => Status::from_header_map(response.headers()).expect("a call that failed"),
+        Err(status) => status,
+    }
+}
+
+/// The same, with the beginning of the answer.
+async fn begin(
+    mut channel: Channel,
+    method: &'static str,
+    length: u32,
+) -> Result<http::Response<Body>, Status> {
     let mut begun = vec![0; length as usize + 4];
     begun[1..5].copy_from_slice(&length.to_be_bytes());
     let frames = stream::iter([Ok::<_, Status>(Frame::data(Bytes::from(begun)))]);
@@ -68,10 +80,7 @@ async fn unfinished(mut channel: Channel, method: &'static str, length: u32) -> 
         .body(body)
         .expect("a good request");
     std::future::poll_fn(|context| channel.poll_ready(context)).await.expect("it is connected");
-    match channel.call(request).await {
-        Ok(response) => Status::from_header_map(response.headers()).expect("a call that failed"),
-        Err(error) => Status::from_error(error.into()),
-    }
+    channel.call(request).await.map_err(|error| Status::from_error(error.into()))
 }
 
 /// A figure of the server.
@@ -147,7 +156,7 @@ async fn a_message_that_stands_still_is_given_up() {
     for length in [2, 200 << 10] {
         let status = unfinished(channel.clone(), START, length).await;
         assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
-        assert!(status.message().contains("has not moved for 100 ms"), "{status}");
+        assert!(status.message().contains("made no progress for 100 ms"), "{status}");
     }
     assert_eq!(evictions(&server, "unfinished").await, 2);
     is_served(&*transport(&server)).await;
@@ -220,8 +229,12 @@ fn last_event(page: &wire::GetHistoryResponse) -> u64 {
 /// Many followers on many connections hold no more than the bound together.
 #[tokio::test]
 async fn followers_that_read_nothing_share_the_bound() {
-    let bounds =
-        Bounds { bytes_in_flight: 12 << 20, bytes_per_connection: 4 << 20, ..Bounds::default() };
+    let bounds = Bounds {
+        message_bytes: 2 << 20,
+        bytes_in_flight: 48 << 20,
+        bytes_per_connection: 4 << 20,
+        ..Bounds::default()
+    };
     let server = server(Config { bounds, ..config() }).await;
     let transport = transport(&server);
     large_run(&*transport, 8).await;
@@ -230,11 +243,12 @@ async fn followers_that_read_nothing_share_the_bound() {
         let client = client(&server).await;
         for _ in 0..25 {
             unread.push(client.clone().follow_history(follow(0)).await.expect("it follows"));
-            assert!(figure(&server, "abide_bytes_in_flight").await <= 12 << 20);
+            assert!(figure(&server, "abide_bytes_in_flight").await <= 48 << 20);
         }
     }
     is_served(&*transport).await;
-    assert!(figure(&server, "abide_bytes_in_flight").await <= 12 << 20);
+    assert!(figure(&server, "abide_bytes_in_flight").await <= 48 << 20);
+    assert_eq!(evictions(&server, "greedy").await, 0);
 }
 
 /// Time stands still, so no task is late: others get the tasks because the stream was given up.
@@ -299,7 +313,7 @@ async fn calls_that_wait_are_refused_over_the_share() {
     let frames = stream::iter((0..10).map(update)).chain(stream::pending());
     let mut answers =
         client(&server).await.calls(frames).await.expect("the stream begins").into_inner();
-    let what = "bytes of the connection's calls that wait for an answer".into();
+    let what = "bytes of the connection's calls in flight".into();
     let limit = CallError::Refused(Refusal::Limit(Exceeded { what, limit: 512 << 10 }));
     let mut refused = 0;
     while refused < 5 {
@@ -310,6 +324,71 @@ async fn calls_that_wait_are_refused_over_the_share() {
             refused += 1;
         }
     }
+}
+
+/// A run whose description has so many bytes.
+async fn described_run(transport: &dyn Transport, bytes: usize) {
+    let mut call = start_call("hello", "hello");
+    call.spec.memo.insert("large".into(), Payload::new(vec![7; bytes]));
+    ask(transport, call).await.expect("it is started");
+}
+
+/// Answers count from when they exist, so that a client which reads none of them gets few.
+#[tokio::test]
+async fn answers_wait_for_a_client_that_does_not_read() {
+    let server = small(Bounds { stall_ms: 300, ..Bounds::default() }).await;
+    let others = transport(&server);
+    described_run(&*others, 200 << 10).await;
+    let describe = |number| {
+        let request = wire::DescribeRunRequest { target: Some(target("hello").into()) };
+        NumberedCall { number, call: Some(Asked::Describe(request)) }
+    };
+    let frame = CallsFrame { calls: (0..200).map(describe).collect(), ..CallsFrame::default() };
+    let frames = stream::iter([frame]).chain(stream::pending());
+    let mut greedy = AbideClient::new(narrow_channel(&server).await);
+    let unread = greedy.calls(frames).await.expect("the stream begins");
+    while evictions(&server, "unread").await == 0 {
+        assert!(figure(&server, "abide_bytes_in_flight").await < 3 << 20);
+        tokio::task::yield_now().await;
+    }
+    drop(unread);
+    is_served(&*others).await;
+}
+
+/// The transport does not even ask for the answer while the client has no window for it.
+#[tokio::test]
+async fn an_answer_without_a_window_is_given_up() {
+    let server = small(Bounds { stall_ms: 100, ..Bounds::default() }).await;
+    described_run(&*transport(&server), 200 << 10).await;
+    let endpoint = Channel::from_shared(format!("http://{}", server.grpc_address()));
+    let endpoint = endpoint.expect("a good address").initial_stream_window_size(0);
+    let mut client = AbideClient::new(endpoint.connect().await.expect("the server listens"));
+    let request = wire::DescribeRunRequest { target: Some(target("hello").into()) };
+    let mut call = pin!(client.describe_run(request));
+    tokio::select! {
+        answer = &mut call => panic!("there is no window for {answer:?}"),
+        () = until_unread(&server) => {}
+    }
+    assert!(figure(&server, "abide_bytes_in_flight").await < 64 << 10);
+}
+
+/// Clients that ask for the schema are read by the transport.
+#[tokio::test]
+async fn an_unfinished_question_for_the_schema_counts_and_is_given_up() {
+    const SCHEMA: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    let patient = small(Bounds::default()).await;
+    let greedy = channel(&patient).await;
+    let held = join_all((0..100).map(|_| begin(greedy.clone(), SCHEMA, 60 << 10))).await;
+    while evictions(&patient, "greedy").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    let server = small(Bounds { stall_ms: 100, ..Bounds::default() }).await;
+    let held = begin(channel(&server).await, SCHEMA, 60 << 10).await;
+    while evictions(&server, "unfinished").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
 }
 
 /// A connection that has said that it speaks HTTP/2 and nothing else.
@@ -400,4 +479,30 @@ async fn an_address_has_no_more_than_its_share() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), again).await.expect("it is taken in the end");
+}
+
+#[tokio::test]
+async fn a_large_request_does_not_wait_for_its_own_bytes() {
+    let server = small(Bounds::default()).await;
+    let mut client = client(&server).await;
+    let target = || {
+        let workflow = wire_key(&"x".repeat(200 << 10));
+        Some(wire::RunTarget { workflow: Some(workflow), run: None })
+    };
+    let page = wire::GetHistoryRequest { target: target(), ..wire::GetHistoryRequest::default() };
+    let described = wire::DescribeRunRequest { target: target() };
+    let asked = async {
+        let page = client.get_history(page).await.expect_err("no such run");
+        let described = client.describe_run(described).await.expect_err("no such run");
+        [page, described]
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(60), asked).await.expect("an answer");
+    for status in refused {
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    }
+}
+
+fn wire_key(workflow: &str) -> abide_core::codec::generated::WorkflowKey {
+    let (namespace, workflow) = ("default".to_owned(), workflow.to_owned());
+    abide_core::codec::generated::WorkflowKey { namespace, workflow }
 }

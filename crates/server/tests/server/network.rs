@@ -95,6 +95,13 @@ async fn tls_with_certificates_on_both_sides() {
         let refused = count(&refused).await;
         assert!(matches!(refused, Err(CallError::Unavailable(_))), "{refused:?}");
     }
+    let page = get(server.http_address(), "/metrics").await;
+    let failed =
+        page.lines().find_map(|line| line.strip_prefix("abide_tls_handshakes_failed_total "));
+    assert!(
+        failed.is_some_and(|failed| failed.parse::<u64>().is_ok_and(|count| count >= 3)),
+        "{page}"
+    );
     server.shutdown().await.expect("it stops");
 }
 

@@ -17,8 +17,8 @@ use abide_store::{
     Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
     memory::MemoryStore,
     rows::{
-        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -79,10 +79,6 @@ impl Store for ObservedStore {
         self.kept.shard(shard)
     }
 
-    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
-        self.kept.run(shard, run)
-    }
-
     fn runs_of(
         &self,
         shard: ShardId,
@@ -92,8 +88,12 @@ impl Store for ObservedStore {
         self.kept.runs_of(shard, workflow, limit)
     }
 
-    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
-        self.kept.snapshot(shard, run)
+    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
+        if self.is_cut_off() {
+            return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
+        }
+        self.log_reads.fetch_add(1, Ordering::SeqCst);
+        self.kept.load(shard, run, limit)
     }
 
     fn log(

@@ -41,7 +41,7 @@ async fn a_worker_that_cannot_be_served_is_refused() {
     let too_many = refusal(&client, 10_001).await;
     assert!(too_many.contains("10001") && too_many.contains("10000"), "{too_many}");
     let unknown = refusal(&client.with_namespace("elsewhere"), 1).await;
-    assert!(unknown.contains("there is: default"), "{unknown}");
+    assert!(unknown.contains("known namespaces: default"), "{unknown}");
 }
 
 #[tokio::test]

@@ -185,7 +185,7 @@ async fn a_move_names_a_timer_or_a_wait() {
     };
     let refused = client.reschedule_timer(both).await.expect_err("which one?");
     assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(refused.message().contains("beside a timer"), "{}", refused.message());
+    assert!(refused.message().contains("excludes a timer"), "{}", refused.message());
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ enum Hold {
 
 /// What the rows say about a shard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdict {
+pub(super) struct ShardClaim {
     /// The shard belongs to this node's share.
     pub(super) ours: bool,
     /// Another node lists the shard, or may hold it.
@@ -49,7 +49,7 @@ pub(super) struct Holdings(BTreeMap<ShardId, Hold>);
 impl Holdings {
     /// Decides about one shard, by rows that were read after this node's row listed the listed
     /// shards.
-    pub(super) fn judge(&mut self, shard: ShardId, verdict: Verdict) -> Option<LeaseOutput> {
+    pub(super) fn judge(&mut self, shard: ShardId, verdict: ShardClaim) -> Option<LeaseOutput> {
         match (self.0.get(&shard), verdict.ours) {
             (None, true) if !verdict.taken => {
                 self.0.insert(shard, Hold::Claimed);

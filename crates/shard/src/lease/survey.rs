@@ -10,7 +10,8 @@ use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
 use super::{
-    Lease, NodeRow, NodeState, Standing, holdings::Verdict, round::Dead, share::share, watch::Sight,
+    Lease, NodeRow, NodeState, Standing, holdings::ShardClaim, round::Dead, share::share,
+    watch::Sight,
 };
 
 /// A row as it was read. `row` is none if it cannot be decoded: such a node may hold every shard.
@@ -174,7 +175,7 @@ impl Lease {
         for shard in ShardId::all() {
             let taken = members.iter().any(|(other, member)| *other != name && member.lists(shard));
             let ours = shares.get(&shard) == Some(&name.as_str());
-            self.outputs.extend(self.holdings.judge(shard, Verdict { ours, taken }));
+            self.outputs.extend(self.holdings.judge(shard, ShardClaim { ours, taken }));
         }
     }
 

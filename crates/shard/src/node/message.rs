@@ -69,7 +69,7 @@ pub enum NodeInput<S> {
         stream: u64,
         queue: QueueKey,
         worker: Worker,
-        /// How many more tasks the workers can take.
+        /// How many more tasks this worker can take.
         credits: usize,
     },
     /// A worker withdraws all of its credit.
@@ -89,7 +89,7 @@ pub enum NodeInput<S> {
     /// Another node opened a link to this one: messages on an older link may be lost.
     Called(String),
     /// The link from another node is closed.
-    HungUp(String),
+    LinkClosed(String),
     /// A message from another node.
     Heard(String, PeerMessage),
     /// A call failed on this node, because the shard is not served here or moved away: find the

@@ -113,7 +113,7 @@ impl<S: Clone> Node<S> {
             NodeInput::Linked(node) => self.linked(&node),
             NodeInput::Unlinked(node) => self.unlinked(&node),
             NodeInput::Called(node) => self.called(&node),
-            NodeInput::HungUp(node) => self.lost(&node),
+            NodeInput::LinkClosed(node) => self.lost(&node),
             NodeInput::Heard(node, message) => self.heard(now, &node, message),
             NodeInput::Route { ticket, shard, repeatable, error } => {
                 self.route(now, (ticket, shard), repeatable, error);

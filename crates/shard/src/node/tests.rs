@@ -222,7 +222,7 @@ fn a_worker_that_was_lent_has_its_credit_back_once_however_the_match_ends() {
     }
     world.tell(NodeInput::Unlinked("far".into()));
     assert_eq!(credits(&world), 2);
-    world.tell(NodeInput::HungUp("far".into()));
+    world.tell(NodeInput::LinkClosed("far".into()));
     assert_eq!(credits(&world), 2);
 }
 
@@ -248,7 +248,7 @@ fn work_that_nobody_waits_for_goes_back_and_other_work_of_the_worker_still_comes
 
 #[test]
 fn work_that_was_passed_on_is_offered_again_when_a_link_ends() {
-    for end in [NodeInput::Unlinked("far".into()), NodeInput::HungUp("far".into())] {
+    for end in [NodeInput::Unlinked("far".into()), NodeInput::LinkClosed("far".into())] {
         let mut world = World::new();
         world.tell(NodeInput::Serve(shard(1)));
         world.hear(spare(1));

@@ -41,7 +41,7 @@ impl Urgency {
 
 /// Position of an offer: by urgency, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct OfferRank {
     urgency: Urgency,
     number: u64,
 }
@@ -57,8 +57,8 @@ pub(super) struct Last {
 /// Kept offers by name, and their order in each lane.
 #[derive(Debug, Default)]
 pub(super) struct Offers {
-    kept: BTreeMap<Name, (Place, Offer)>,
-    lanes: BTreeMap<BTreeSet<BuildId>, BTreeMap<Place, Name>>,
+    kept: BTreeMap<Name, (OfferRank, Offer)>,
+    lanes: BTreeMap<BTreeSet<BuildId>, BTreeMap<OfferRank, Name>>,
     numbered: u64,
 }
 
@@ -83,9 +83,9 @@ impl Offers {
         self.kept.insert(name, (place, offer));
     }
 
-    fn new_place(&mut self, work: Work) -> Place {
+    fn new_place(&mut self, work: Work) -> OfferRank {
         self.numbered += 1;
-        Place { urgency: Urgency::of(work), number: self.numbered }
+        OfferRank { urgency: Urgency::of(work), number: self.numbered }
     }
 
     pub(super) fn remove(&mut self, name: &Name) -> Option<Offer> {

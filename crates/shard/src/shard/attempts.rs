@@ -26,7 +26,7 @@ pub(super) struct Attempt {
 impl Shard {
     /// The attempt is alive: cancels its pending loss.
     pub(super) fn attempt_alive(&mut self, token: &ActivityToken) {
-        if let Some(attempt) = self.attempts.get_mut(&(token.run, token.scheduled)) {
+        if let Some(attempt) = self.memory.attempts.get_mut(&(token.run, token.scheduled)) {
             attempt.lost_at = None;
         }
     }
@@ -41,7 +41,7 @@ impl Shard {
             AttemptName::Token(token) => return Ok(token.clone()),
             AttemptName::Activity(_, activity) => activity,
         };
-        let entry = self.cache.peek(run).ok_or(Refusal::StaleAttempt)?;
+        let entry = self.memory.cache.peek(run).ok_or(Refusal::StaleAttempt)?;
         let (scheduled, start) = entry.run.running_attempt(activity)?;
         Ok(ActivityToken { workflow: entry.run.workflow.clone(), run, scheduled, start })
     }
@@ -55,32 +55,34 @@ impl Shard {
         started: Option<(SessionId, u32)>,
     ) {
         let Some((session, start)) = started else {
-            self.attempts.remove(&(run, scheduled));
+            self.memory.attempts.remove(&(run, scheduled));
             return;
         };
-        match self.attempts.get_mut(&(run, scheduled)) {
+        match self.memory.attempts.get_mut(&(run, scheduled)) {
             Some(attempt) if attempt.start == 0 => attempt.start = start,
             Some(attempt) if attempt.start == start => {}
             _ => {
                 let attempt = Attempt { session: Some(session), start, lost_at: None };
-                self.attempts.insert((run, scheduled), attempt);
+                self.memory.attempts.insert((run, scheduled), attempt);
             }
         }
     }
 
     /// After a restart of the shard, the worker of a started activity must present its attempt.
     pub(super) fn await_presentation(&mut self, run: RunId, scheduled: EventNumber) {
-        if self.attempts.contains_key(&(run, scheduled)) {
+        if self.memory.attempts.contains_key(&(run, scheduled)) {
             return;
         }
         let lost_at = self.now().saturating_add(self.limits.session_grace);
-        self.attempts
+        self.memory
+            .attempts
             .insert((run, scheduled), Attempt { session: None, start: 0, lost_at: Some(lost_at) });
-        self.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+        self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
         let turns: Vec<_> = self
+            .memory
             .cache
             .iter()
             .filter_map(|(run, entry)| Some((*run, entry.run.volatile.turn.as_ref()?)))
@@ -92,10 +94,10 @@ impl Shard {
         }
         self.take_back_queries(session);
         let lost_at = self.now().saturating_add(self.limits.session_grace);
-        for ((run, scheduled), attempt) in &mut self.attempts {
+        for ((run, scheduled), attempt) in &mut self.memory.attempts {
             if attempt.session.as_ref() == Some(session) && attempt.lost_at.is_none() {
                 attempt.lost_at = Some(lost_at);
-                self.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
+                self.memory.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
             }
         }
     }
@@ -109,7 +111,7 @@ impl Shard {
         token: &ActivityToken,
         session: SessionId,
     ) {
-        let current = self.cache.peek(run).and_then(|entry| {
+        let current = self.memory.cache.peek(run).and_then(|entry| {
             let activity = entry.run.activities.get(&token.scheduled)?;
             let holds = matches!(&activity.phase,
                 Phase::Started { session: holder, detached: false, .. } if *holder == session);
@@ -121,12 +123,12 @@ impl Shard {
             return self.acknowledge(ticket, Err(error));
         };
         let attempt = Attempt { session: Some(session), start: token.start, lost_at: None };
-        self.attempts.insert((run, token.scheduled), attempt);
+        self.memory.attempts.insert((run, token.scheduled), attempt);
         self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));
     }
 
     pub(super) fn grace_over(&mut self, run: RunId, scheduled: EventNumber, at: Timestamp) {
-        let lost = self.attempts.get(&(run, scheduled)).and_then(|attempt| attempt.lost_at);
+        let lost = self.memory.attempts.get(&(run, scheduled)).and_then(|attempt| attempt.lost_at);
         if lost == Some(at) {
             self.with_run(run, Todo::Grace(scheduled));
         }
@@ -134,20 +136,24 @@ impl Shard {
 
     pub(super) fn lose_attempt(&mut self, run: RunId, scheduled: EventNumber) {
         let presented = self
+            .memory
             .attempts
             .get(&(run, scheduled))
             .is_none_or(|attempt| attempt.lost_at.is_none_or(|at| at > self.moment.now));
         let start = self
+            .memory
             .cache
             .peek(run)
             .and_then(|entry| entry.run.activities.get(&scheduled))
             .map(|activity| activity.starts);
         let Some(start) = start.filter(|_| !presented) else { return };
-        self.attempts.remove(&(run, scheduled));
+        self.memory.attempts.remove(&(run, scheduled));
         match self.decide(run, Input::LoseAttempt { scheduled, start }) {
             Err(error) if Self::busy(&error) => {
                 let lost_at = Some(self.now());
-                self.attempts.insert((run, scheduled), Attempt { session: None, start, lost_at });
+                self.memory
+                    .attempts
+                    .insert((run, scheduled), Attempt { session: None, start, lost_at });
                 self.park_busy(run, Todo::Grace(scheduled));
             }
             Ok(_) | Err(_) => {}

@@ -70,7 +70,7 @@ impl Shard {
     /// the queue can hold: an offer that the queue turns away makes it ask again.
     pub(super) fn refill(&mut self, queue: QueueKey) {
         let most = 2 * self.limits.queued_offers + 1;
-        let from = self.refilled.remove(&queue).unwrap_or_else(|| first_task(&queue));
+        let from = self.memory.refilled.remove(&queue).unwrap_or_else(|| first_task(&queue));
         self.read_refill(Refill { queue, from: from.clone(), left: most, wrapped: false }, from);
         self.reoffer_updates();
         self.reoffer_queries();
@@ -95,7 +95,7 @@ impl Shard {
                 return self.wrap_refill(refill);
             }
             if refill.left == 0 || (refill.wrapped && row.key > refill.from) {
-                self.refilled.insert(refill.queue, row.key.clone());
+                self.memory.refilled.insert(refill.queue, row.key.clone());
                 return;
             }
             if row.phase == TaskPhase::Ready {
@@ -130,6 +130,7 @@ impl Shard {
     /// Tasks caused only by updates have no row, so they are offered from memory.
     fn reoffer_updates(&mut self) {
         let waiting: Vec<_> = self
+            .memory
             .cache
             .iter()
             .filter(|(_, entry)| !entry.run.volatile.admitted.is_empty())

@@ -9,12 +9,13 @@
 //! | any | `Lapse`, or the message that led to Lapsing is done | Finishing, with nothing in memory |
 //! | Finishing | neither a read nor a commit is in flight | Released |
 
-use super::{Shard, State};
-use crate::message::Output;
 use abide_core::{
     dispatch::{Dispatch, Worker},
     operation::CallError,
 };
+
+use super::{Shard, State};
+use crate::message::Output;
 
 /// Progress of handing a shard over to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Shard {
         }
         self.closing = Closing::Finishing;
         if self.state != State::Open {
-            for (ticket, _) in std::mem::take(&mut self.early) {
+            for (ticket, _) in std::mem::take(&mut self.memory.early) {
                 self.refuse(ticket, CallError::NotServed);
             }
             self.stop();
@@ -71,7 +72,7 @@ impl Shard {
     /// Releases a closing shard once no read and no commit is in flight. Callers that still wait
     /// are failed by the driver.
     pub(super) fn release_if_idle(&mut self) {
-        let idle = self.reads.is_empty() && !self.committing;
+        let idle = self.memory.reads.is_empty() && !self.committing;
         if self.closing != Closing::Finishing || !idle || self.state == State::Halted {
             return;
         }

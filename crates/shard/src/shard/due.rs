@@ -20,13 +20,13 @@ use crate::{
 
 impl Shard {
     pub(super) fn tick(&mut self) {
-        while let Some((at, alarm)) = self.alarms.pop(self.now()) {
+        while let Some((at, alarm)) = self.memory.alarms.pop(self.now()) {
             match alarm {
                 Alarm::Reopen => self.open(),
                 Alarm::Due(run, key) => self.with_run(run, Todo::Due(at, key)),
-                Alarm::LookAgain(run, key) => self.with_run(run, Todo::LookAgain(key)),
+                Alarm::CheckAgain(run, key) => self.with_run(run, Todo::CheckAgain(key)),
                 Alarm::Turn(run, start) => {
-                    if self.cache.peek(run).is_some() {
+                    if self.memory.cache.peek(run).is_some() {
                         self.decide_quietly(run, Input::TimeOutTask { start });
                     }
                 }
@@ -42,11 +42,12 @@ impl Shard {
     /// Reads the next part of the due index before it is needed.
     pub(super) fn look_ahead(&mut self) {
         let window = self.limits.near_window;
-        let Some(after) = self.alarms.begin_read(self.now(), window) else { return };
-        let until = self.alarms.reading_until().unwrap_or_default();
+        let Some(after) = self.memory.alarms.begin_read(self.now(), window) else { return };
+        let until = self.memory.alarms.reading_until().unwrap_or_default();
         // The read does not see uncommitted due entries, so they are added here.
-        let pipeline = &self.pipeline;
+        let pipeline = &self.memory.pipeline;
         let uncommitted: Vec<_> = self
+            .memory
             .cache
             .iter()
             .filter(|(_, entry)| !pipeline.durable(entry.written_in))
@@ -54,7 +55,7 @@ impl Shard {
             .filter_map(|(run, row)| Some((run, due_entry(row)?)))
             .collect();
         for (run, (due, key)) in uncommitted {
-            self.alarms.set_due(due, run, key);
+            self.memory.alarms.set_due(due, run, key);
         }
         self.fetch(Reading::Due, Fetch::Due(after, until, self.due_page()));
     }
@@ -77,7 +78,7 @@ impl Shard {
                 }
             }
         }
-        self.alarms.end_read(entries, last);
+        self.memory.alarms.end_read(entries, last);
     }
 
     /// Handles a due entry, which is only a hint: the run acts only on what is really due.
@@ -94,12 +95,13 @@ impl Shard {
     pub(super) fn look_again(&mut self, run: RunId, timer: TimerKey) {
         match self.decide(run, Input::Due { timer: timer.clone() }) {
             Ok(Reply::NotDue) => {
-                let again = self.cache.peek(run).and_then(|entry| entry.run.look_again_at(&timer));
+                let again =
+                    self.memory.cache.peek(run).and_then(|entry| entry.run.next_check_at(&timer));
                 if let Some(again) = again {
-                    self.alarms.set(again, Alarm::LookAgain(run, timer));
+                    self.memory.alarms.set(again, Alarm::CheckAgain(run, timer));
                 }
             }
-            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::LookAgain(timer)),
+            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::CheckAgain(timer)),
             Ok(_) => self.fired += 1,
             Err(_) => {}
         }
@@ -107,14 +109,14 @@ impl Shard {
 
     /// Deletes exactly the wrong hint, and sets an alarm for when the timer is really due.
     fn correct_hint(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
-        let Some(entry) = self.cache.peek(run) else { return };
-        if let Some(again) = entry.run.look_again_at(&timer) {
-            self.alarms.set(again, Alarm::LookAgain(run, timer.clone()));
+        let Some(entry) = self.memory.cache.peek(run) else { return };
+        if let Some(again) = entry.run.next_check_at(&timer) {
+            self.memory.alarms.set(again, Alarm::CheckAgain(run, timer.clone()));
         }
         let key = DueKey { due: at, run, timer: timer.to_bytes() };
         let known = |row: &Row| matches!(row, Row::Due(row) if row.key() == key);
         if !entry.rows.values().flatten().any(known) {
-            self.pipeline.push(None, vec![Write::DeleteDue(key)]);
+            self.memory.pipeline.push(None, vec![Write::DeleteDue(key)]);
         }
     }
 
@@ -123,13 +125,13 @@ impl Shard {
             return;
         }
         let next = self.now().saturating_add(self.limits.sweep_interval);
-        self.alarms.set(next, Alarm::Sweep);
+        self.memory.alarms.set(next, Alarm::Sweep);
         self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.swept_runs));
         let kept = self.limits.inbox_retention;
         let since_epoch = self.now().saturating_since(Timestamp::EPOCH);
         if let Some(age) = since_epoch.checked_sub(kept) {
             let before = Timestamp::EPOCH.saturating_add(age);
-            self.pipeline.push(None, vec![Write::DeleteInboxBefore(before)]);
+            self.memory.pipeline.push(None, vec![Write::DeleteInboxBefore(before)]);
         }
     }
 

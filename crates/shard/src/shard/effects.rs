@@ -4,7 +4,7 @@
 
 use abide_core::{
     codec,
-    effect::{Action, Answer, StartChild},
+    effect::{Action, EffectOutcome, StartChild},
     event::DeliveryFailure,
     ids::RunId,
     operation::CallError,
@@ -12,7 +12,7 @@ use abide_core::{
 };
 use abide_store::{Write, rows::InboxRow};
 
-use super::{Reading, Shard, Todo, open::REFUSALS_MAX, start::child_may_start};
+use super::{Reading, Shard, Todo, start::child_may_start};
 use crate::{
     alarm::Alarm,
     message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
@@ -23,11 +23,11 @@ impl Shard {
     /// answer is kept a little longer.
     pub(super) fn effect_confirmed(&mut self, key: &EffectKey) {
         let forget_at = self.now().saturating_add(self.limits.confirmed_retention);
-        self.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
+        self.memory.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
     }
 
     pub(super) fn forget_effect(&mut self, source: RunId, number: u64) {
-        self.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
+        self.memory.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
     /// Receives an effect on a workflow of this shard, and first looks for a recorded answer. An
@@ -37,10 +37,10 @@ impl Shard {
         if !envelope.makes_sense() {
             let senseless = Notice::Senseless(Box::new(envelope.key.clone()));
             self.emit(Output::Notice(senseless));
-            let answer = Answer::Failed(DeliveryFailure::Refused);
+            let answer = EffectOutcome::Failed(DeliveryFailure::Refused);
             return self.emit(answered(envelope.key, answer));
         }
-        if self.incoming.insert(envelope.key.clone()) {
+        if self.memory.incoming.insert(envelope.key.clone()) {
             let fetch = Fetch::Inbox(envelope.key.run, envelope.key.number);
             self.fetch(Reading::Inbox(Box::new(envelope)), fetch);
         }
@@ -48,7 +48,7 @@ impl Shard {
 
     pub(super) fn inbox_read(&mut self, envelope: Envelope, row: Option<InboxRow>) {
         if let Some(row) = row {
-            self.incoming.remove(&envelope.key);
+            self.memory.incoming.remove(&envelope.key);
             return match codec::decode_answer(row.outcome) {
                 Ok(answer) => self.emit(answered(envelope.key, answer)),
                 // The row stays for the newer version that wrote it; the source retries.
@@ -59,7 +59,7 @@ impl Shard {
             };
         }
         if !self.borders.admit(&envelope.key.workflow.namespace, &envelope.effect) {
-            let answer = Answer::Failed(DeliveryFailure::NamespaceRefused);
+            let answer = EffectOutcome::Failed(DeliveryFailure::NamespaceRefused);
             return self.answer_effect(None, envelope, answer);
         }
         let target = envelope.effect.target.clone();
@@ -78,23 +78,27 @@ impl Shard {
                 self.start_child(envelope, start, 1);
             }
             Action::Signal { .. } | Action::Cancel { .. } | Action::ChildClosed(_) => {
-                self.answer_effect(None, envelope, Answer::Failed(DeliveryFailure::NotFound));
+                self.answer_effect(
+                    None,
+                    envelope,
+                    EffectOutcome::Failed(DeliveryFailure::NotFound),
+                );
             }
         }
     }
 
     pub(super) fn deliver_to(&mut self, run: RunId, envelope: Envelope) {
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         let target = &envelope.effect.target;
         if let Action::StartChild(start) = &envelope.effect.action {
             let start = (**start).clone();
             let free = child_may_start(&entry.run, start.child.reuse);
             let ordinal = entry.run.ordinal + 1;
             if entry.run.id == start.run || entry.run.first_run == start.run {
-                return self.answer_effect(Some(run), envelope, Answer::Applied);
+                return self.answer_effect(Some(run), envelope, EffectOutcome::Applied);
             }
             if !free {
-                let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
+                let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
                 return self.answer_effect(Some(run), envelope, answer);
             }
             return self.start_child(envelope, start, ordinal);
@@ -108,7 +112,7 @@ impl Shard {
             })
         });
         if !is_child || entry.run.workflow != target.workflow {
-            let answer = Answer::Failed(DeliveryFailure::NotFound);
+            let answer = EffectOutcome::Failed(DeliveryFailure::NotFound);
             return self.answer_effect(Some(run), envelope, answer);
         }
         let source = envelope.key.source();
@@ -116,22 +120,25 @@ impl Shard {
         match self.decide(run, Input::Deliver { source, action }) {
             Ok(Reply::Delivered(answer)) => self.answer_effect(Some(run), envelope, answer),
             Err(CallError::Refused(Refusal::Limit(_))) => {
-                let answer = Answer::Failed(DeliveryFailure::LimitExceeded);
+                let answer = EffectOutcome::Failed(DeliveryFailure::LimitExceeded);
                 self.answer_effect(Some(run), envelope, answer);
             }
             Err(error) if Self::busy(&error) => {
                 self.park_busy(run, Todo::Deliver(Box::new(envelope)));
             }
             // The source retries.
-            Ok(_) | Err(_) => drop(self.incoming.remove(&envelope.key)),
+            Ok(_) | Err(_) => drop(self.memory.incoming.remove(&envelope.key)),
         }
     }
 
     fn start_child(&mut self, envelope: Envelope, start: StartChild, ordinal: u64) {
         let run = start.run;
-        if self.unstarted.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
-            self.unstarted.remove(&run);
-            return self.answer_effect(None, envelope, Answer::Failed(DeliveryFailure::Refused));
+        if self.refusals.take_unstarted(run) {
+            return self.answer_effect(
+                None,
+                envelope,
+                EffectOutcome::Failed(DeliveryFailure::Refused),
+            );
         }
         let child = StartRun {
             ordinal,
@@ -140,29 +147,29 @@ impl Shard {
             ..StartRun::new(start.child.workflow, run, start.child.spec)
         };
         self.begin(child.beginning(None, self.now()));
-        self.answer_effect(Some(run), envelope, Answer::Applied);
+        self.answer_effect(Some(run), envelope, EffectOutcome::Applied);
     }
 
     /// Records the answer in the batch of the effect, and sends it once that batch is durable.
-    fn answer_effect(&mut self, run: Option<RunId>, envelope: Envelope, answer: Answer) {
+    fn answer_effect(&mut self, run: Option<RunId>, envelope: Envelope, answer: EffectOutcome) {
         let row = InboxRow {
             source: envelope.key.run,
             number: envelope.key.number,
             at: self.now(),
             outcome: codec::encode_answer(&answer),
         };
-        let batch = self.pipeline.push(run, vec![Write::PutInbox(row)]);
+        let batch = self.memory.pipeline.push(run, vec![Write::PutInbox(row)]);
         let output = answered(envelope.key, answer);
-        if let Some(entry) = run.and_then(|run| self.cache.get(run)) {
+        if let Some(entry) = run.and_then(|run| self.memory.cache.get(run)) {
             entry.written_in = batch;
         }
-        if let Some(output) = self.pipeline.after(batch, output) {
+        if let Some(output) = self.memory.pipeline.after(batch, output) {
             self.release(output);
         }
     }
 }
 
 /// The mail that answers the source of an effect.
-fn answered(key: EffectKey, answer: Answer) -> Output {
+fn answered(key: EffectKey, answer: EffectOutcome) -> Output {
     Output::Mail(key.shard(), Mail::Answered(key, answer))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use abide_core::{
     codec::{self, Row},
     dispatch::Worker,
-    effect::Answer,
+    effect::EffectOutcome,
     event::{Body, Fact},
     ids::{EventNumber, RunId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
@@ -16,7 +16,7 @@ use abide_core::{
 };
 use abide_store::{
     ReadError, WorkflowRuns, Write,
-    rows::{DueKey, LogRow, RunRow, SnapshotRow},
+    rows::{DueKey, Loaded, LogLimit, LogRow, RunRow},
 };
 
 use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
@@ -30,7 +30,8 @@ use crate::{
 pub(super) enum Reading {
     Shard,
     Head(WorkflowKey),
-    Snapshot(RunId),
+    Load(RunId),
+    /// A further page of a log.
     Log(RunId),
     Tasks,
     Refill(Box<Refill>),
@@ -53,9 +54,9 @@ pub(super) enum Todo {
     Repeated(Ticket, Box<Start>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
-    LookAgain(TimerKey),
+    CheckAgain(TimerKey),
     Grace(EventNumber),
-    Answered(EffectKey, Answer),
+    Answered(EffectKey, EffectOutcome),
     Deliver(Box<Envelope>),
     Reoffer,
     Requery(Ticket),
@@ -77,6 +78,8 @@ pub(super) struct Load {
     run: Option<Run>,
     snapshot_rows: u64,
     parked: Vec<Todo>,
+    /// Work that came after the read began, and needs another one because others may write.
+    late: Vec<Todo>,
 }
 
 /// A continue-as-new whose carried-over event bodies are being read.
@@ -93,12 +96,12 @@ pub(super) struct Carried {
 impl Shard {
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
         let ticket = self.ticket();
-        self.reads.insert(ticket, reading);
+        self.memory.reads.insert(ticket, reading);
         self.emit(Output::Fetch(ticket, fetch));
     }
 
     pub(super) fn fetched(&mut self, ticket: Ticket, fetched: Result<Fetched, ReadError>) {
-        let Some(reading) = self.reads.remove(&ticket) else { return };
+        let Some(reading) = self.memory.reads.remove(&ticket) else { return };
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(error) => return self.read_failed(reading, error),
@@ -106,7 +109,7 @@ impl Shard {
         match (reading, fetched) {
             (Reading::Shard, Fetched::Shard(row)) => self.claim(row),
             (Reading::Head(workflow), Fetched::Runs(rows)) => self.head_read(&workflow, rows),
-            (Reading::Snapshot(run), Fetched::Snapshot(row)) => self.snapshot_read(run, row),
+            (Reading::Load(run), Fetched::Load(loaded)) => self.load_read(run, loaded),
             (Reading::Log(run), Fetched::Log(rows)) => self.log_read(run, rows),
             (Reading::Tasks, Fetched::Tasks(rows)) => self.tasks_scanned(rows),
             (Reading::Refill(refill), Fetched::Tasks(rows)) => self.refill_read(*refill, rows),
@@ -128,19 +131,21 @@ impl Shard {
     /// Exceptions are reads of a read-only shard, corrupt runs and sweeps.
     fn read_failed(&mut self, reading: Reading, error: ReadError) {
         match (reading, error) {
-            (Reading::Shard, _) if self.read_only.is_some() => self.close(),
-            (Reading::Snapshot(run) | Reading::Log(run), ReadError::Unavailable(why))
-                if self.read_only.is_some() =>
+            (Reading::Shard, _) if self.memory.read_only.is_some() => self.close(),
+            (Reading::Load(run) | Reading::Log(run), ReadError::Unavailable(why))
+                if self.memory.read_only.is_some() =>
             {
                 self.load_failed(run, &CallError::Unavailable(why));
             }
-            (Reading::Head(workflow), ReadError::Unavailable(why)) if self.read_only.is_some() => {
-                let search = self.heads.remove(&workflow);
+            (Reading::Head(workflow), ReadError::Unavailable(why))
+                if self.memory.read_only.is_some() =>
+            {
+                let search = self.memory.heads.remove(&workflow);
                 for todo in search.into_iter().flat_map(|search| search.parked) {
                     self.without_run(None, todo, &CallError::Unavailable(why.clone()));
                 }
             }
-            (Reading::Snapshot(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
+            (Reading::Load(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
             // No request waits for the sweep, which is the longest read of all; the next sweep
@@ -152,14 +157,14 @@ impl Shard {
 
     /// Performs work with the current run of a workflow, finding it first if necessary.
     pub(super) fn with_head(&mut self, workflow: &WorkflowKey, todo: Todo) {
-        if let Some(run) = self.cache.head(workflow) {
+        if let Some(run) = self.memory.cache.head(workflow) {
             return self.carry_on(run, todo);
         }
-        if let Some(search) = self.heads.get_mut(workflow) {
+        if let Some(search) = self.memory.heads.get_mut(workflow) {
             search.parked.push(todo);
             return;
         }
-        self.heads.insert(workflow.clone(), HeadSearch { parked: vec![todo], stale: false });
+        self.memory.heads.insert(workflow.clone(), HeadSearch { parked: vec![todo], stale: false });
         let runs = WorkflowRuns {
             namespace: workflow.namespace.clone(),
             workflow: workflow.workflow.clone(),
@@ -169,7 +174,7 @@ impl Shard {
     }
 
     fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
-        let Some(search) = self.heads.remove(workflow) else { return };
+        let Some(search) = self.memory.heads.remove(workflow) else { return };
         if search.stale {
             // The run that began meanwhile is in memory, or it is durable and a new read will find
             // it.
@@ -188,7 +193,7 @@ impl Shard {
             None => {
                 for todo in parked {
                     // The first of them may be a start, which the others then find.
-                    match self.cache.head(workflow) {
+                    match self.memory.cache.head(workflow) {
                         Some(run) => self.carry_on(run, todo),
                         None => self.without_run(None, todo, &CallError::NotFound),
                     }
@@ -198,7 +203,7 @@ impl Shard {
     }
 
     fn with_run_as_head(&mut self, run: RunId, todo: Todo) {
-        match self.cache.peek(run).map(|entry| entry.run.workflow.clone()) {
+        match self.memory.cache.peek(run).map(|entry| entry.run.workflow.clone()) {
             Some(workflow) => self.carry_on_loaded(run, &workflow, todo),
             None => self.park(run, todo),
         }
@@ -206,35 +211,45 @@ impl Shard {
 
     /// Performs work with a run, loading it first if necessary.
     pub(super) fn with_run(&mut self, run: RunId, todo: Todo) {
-        if self.cache.peek(run).is_some() {
+        if self.memory.cache.peek(run).is_some() {
             self.carry_on(run, todo);
         } else {
             self.park(run, todo);
         }
     }
 
-    fn park(&mut self, run: RunId, todo: Todo) {
-        let loading = self.loads.contains_key(&run);
-        self.loads.entry(run).or_default().parked.push(todo);
-        if !loading {
-            self.fetch(Reading::Snapshot(run), Fetch::Snapshot(run));
-        }
+    /// Limit of one page of a log.
+    pub(super) fn log_limit(&self) -> LogLimit {
+        LogLimit { rows: self.limits.page_rows, bytes: self.limits.log_page_bytes }
     }
 
-    fn snapshot_read(&mut self, run: RunId, row: Option<SnapshotRow>) {
-        let Some(load) = self.loads.get_mut(&run) else { return };
-        if let Some(row) = row {
+    fn park(&mut self, run: RunId, todo: Todo) {
+        let others_may_write = self.others_may_write();
+        if let Some(load) = self.memory.loads.get_mut(&run) {
+            let waiting = if others_may_write { &mut load.late } else { &mut load.parked };
+            return waiting.push(todo);
+        }
+        self.memory.loads.entry(run).or_default().parked.push(todo);
+        self.fetch(Reading::Load(run), Fetch::Load(run, self.log_limit()));
+    }
+
+    fn load_read(&mut self, run: RunId, loaded: Loaded) {
+        let Some(load) = self.memory.loads.get_mut(&run) else { return };
+        if let Some(row) = loaded.snapshot {
             load.run =
                 Run::from_snapshot(&row.state).filter(|state| state.log_rows == row.sequence);
+            if load.run.is_none() {
+                // The snapshot cannot be used, so the rows that it covers are needed as well.
+                return self.fetch(Reading::Log(run), Fetch::Log(run, 0, self.log_limit()));
+            }
+            load.snapshot_rows = row.sequence;
         }
-        load.snapshot_rows = load.run.as_ref().map_or(0, |state| state.log_rows);
-        let after = load.snapshot_rows;
-        self.fetch(Reading::Log(run), Fetch::Log(run, after, self.limits.page_rows));
+        self.log_read(run, loaded.log);
     }
 
     fn log_read(&mut self, run: RunId, rows: Vec<LogRow>) {
-        let last_page = rows.len() < self.limits.page_rows;
-        let Some(load) = self.loads.get_mut(&run) else { return };
+        let last_page = !self.log_limit().filled_by(&rows);
+        let Some(load) = self.memory.loads.get_mut(&run) else { return };
         for row in rows {
             if let Err(reason) = load.fold(row) {
                 return self.load_failed(run, &CallError::Unreadable { run, reason });
@@ -244,13 +259,16 @@ impl Shard {
         if last_page {
             self.loaded(run);
         } else {
-            self.fetch(Reading::Log(run), Fetch::Log(run, after, self.limits.page_rows));
+            self.fetch(Reading::Log(run), Fetch::Log(run, after, self.log_limit()));
         }
     }
 
     fn loaded(&mut self, id: RunId) {
-        let Some(load) = self.loads.remove(&id) else { return };
-        if self.cache.peek(id).is_some() {
+        let Some(mut load) = self.memory.loads.remove(&id) else { return };
+        for todo in std::mem::take(&mut load.late) {
+            self.park(id, todo);
+        }
+        if self.memory.cache.peek(id).is_some() {
             // The run began while its log was being read.
             for todo in load.parked {
                 self.with_run(id, todo);
@@ -269,8 +287,8 @@ impl Shard {
         let workflow = run.workflow.clone();
         let mut entry = Entry::new(run, true);
         entry.snapshot_rows = load.snapshot_rows;
-        self.cache.insert(entry);
-        if buffered && self.read_only.is_none() {
+        self.memory.cache.insert(entry);
+        if buffered && self.memory.read_only.is_none() {
             self.decide_quietly(id, Input::Recover);
         }
         for todo in load.parked {
@@ -283,15 +301,15 @@ impl Shard {
         if !todo.wants_head() {
             return self.carry_on(run, todo);
         }
-        if let Some(head) = self.cache.head(workflow) {
+        if let Some(head) = self.memory.cache.head(workflow) {
             return self.carry_on(head, todo);
         }
         // A successor may have begun after the row was read.
-        let status = self.cache.peek(run).map(|entry| entry.run.status);
+        let status = self.memory.cache.peek(run).map(|entry| entry.run.status);
         match status {
             Some(Status::Closed { next_run: Some(next), .. }) => self.with_run_as_head(next, todo),
             _ => {
-                self.cache.set_head(workflow.clone(), run);
+                self.memory.cache.set_head(workflow.clone(), run);
                 self.carry_on(run, todo);
             }
         }
@@ -307,11 +325,11 @@ impl Shard {
     }
 
     fn load_failed(&mut self, run: RunId, error: &CallError) {
-        let Some(load) = self.loads.remove(&run) else { return };
+        let Some(load) = self.memory.loads.remove(&run) else { return };
         if let CallError::Unreadable { run, reason } = error {
             self.emit(Output::Notice(Notice::Unreadable(*run, reason.clone())));
         }
-        for todo in load.parked {
+        for todo in load.parked.into_iter().chain(load.late) {
             self.without_run(Some(run), todo, error);
         }
     }
@@ -338,28 +356,28 @@ impl Shard {
                 self.deliver_nowhere(*envelope);
             }
             // The source retries.
-            Todo::Deliver(envelope) => drop(self.incoming.remove(&envelope.key)),
+            Todo::Deliver(envelope) => drop(self.memory.incoming.remove(&envelope.key)),
             Todo::Due(due, timer) => {
                 if let Some(run) = run.filter(|_| *error == CallError::NotFound) {
                     let key = DueKey { due, run, timer: timer.to_bytes() };
-                    self.pipeline.push(None, vec![Write::DeleteDue(key)]);
+                    self.memory.pipeline.push(None, vec![Write::DeleteDue(key)]);
                 }
             }
             Todo::Requery(ticket) => {
-                self.queries.remove(&ticket);
+                self.memory.queries.remove(&ticket);
                 self.reply(ticket, Err(error.clone()));
             }
             Todo::Repair(repair) => self.reply(repair.ticket, Err(error.clone())),
             Todo::Answered(..)
             | Todo::Grace(_)
-            | Todo::LookAgain(_)
+            | Todo::CheckAgain(_)
             | Todo::Reoffer
             | Todo::EnsureRows => {}
         }
     }
 
     fn carried_read(&mut self, mut carried: Carried, rows: Vec<LogRow>) {
-        let last_page = rows.len() < self.limits.page_rows;
+        let last_page = !self.log_limit().filled_by(&rows);
         let after = rows.last().map(|row| row.sequence);
         for row in rows {
             let Ok(events) = codec::decode_events(row.events) else {
@@ -378,7 +396,7 @@ impl Shard {
         }
         match after {
             Some(after) if !last_page && carried.found.len() < carried.wanted.len() => {
-                let fetch = Fetch::Log(carried.run, after, self.limits.page_rows);
+                let fetch = Fetch::Log(carried.run, after, self.log_limit());
                 self.fetch(Reading::Carried(Box::new(carried)), fetch);
             }
             _ => self.complete_carried(carried),
@@ -390,8 +408,10 @@ impl Load {
     /// Takes the matches that wait for the run.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
+        let late = std::mem::take(&mut self.late);
         parked
             .into_iter()
+            .chain(late)
             .filter_map(|todo| match todo {
                 Todo::Matched(offer, worker) => Some((offer, worker)),
                 _ => None,
@@ -424,7 +444,7 @@ impl Todo {
             Self::Repeated(..)
             | Self::Matched(..)
             | Self::Due(..)
-            | Self::LookAgain(_)
+            | Self::CheckAgain(_)
             | Self::Grace(_)
             | Self::Answered(..)
             | Self::Reoffer
@@ -443,7 +463,7 @@ impl Todo {
             Self::Repeated(..)
             | Self::Matched(..)
             | Self::Due(..)
-            | Self::LookAgain(_)
+            | Self::CheckAgain(_)
             | Self::Grace(_)
             | Self::Answered(..)
             | Self::Reoffer

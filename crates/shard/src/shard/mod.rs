@@ -3,6 +3,8 @@
 //! durable; an output waits for the batch that it depends on.
 //!
 //! - `open`: opening the shard, resets, loss of ownership.
+//! - `memory`: everything that a reset drops.
+//! - `refusals`: runs whose writes the store refuses.
 //! - `close`: handing the shard over, and withholding work without a valid lease.
 //! - `load`: finding runs and folding their logs.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
@@ -11,29 +13,27 @@
 //!   have.
 //! - `outbox`, `effects`: outgoing and incoming effects of runs on other workflows.
 //! - `due`: alarms and the due index.
+//! - `repair`: rows that a run lacks or should not have.
+//! - `waiters`: callers that wait for a run to change.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
 
 use abide_core::{
-    dispatch::QueueKey,
-    ids::{EventNumber, RunId, SessionId, ShardId, WorkflowKey},
+    ids::{RunId, SessionId, ShardId},
     limits::Limits,
     operation::{CallError, Ticket},
     run::Context,
     time::Timestamp,
 };
-use abide_store::rows::TaskKey;
 
 use crate::{
-    alarm::Alarms,
     borders::Borders,
     cache::Cache,
-    message::{EffectKey, Mail, Message, Output, Work},
-    pipeline::Pipeline,
+    message::{Mail, Message, Output, Work},
 };
 
 mod attempts;
@@ -42,10 +42,12 @@ mod close;
 mod due;
 mod effects;
 mod load;
+mod memory;
 mod open;
 mod operation;
 mod outbox;
 mod query;
+mod refusals;
 mod repair;
 mod report;
 mod request;
@@ -55,15 +57,12 @@ mod update;
 mod waiters;
 mod work;
 
-use attempts::Attempt;
 use close::Closing;
-use load::{HeadSearch, Load, Reading, Todo};
+use load::{Load, Reading, Todo};
+use memory::Memory;
 use open::State;
-use outbox::Outgoing;
-use query::PendingQuery;
+use refusals::Refusals;
 use request::{Pending, Request};
-use update::Begun;
-use waiters::Waiters;
 
 /// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +93,8 @@ pub struct Shard {
     /// A commit failed with a stale epoch: the shard's row will show whether another process owns
     /// it.
     fenced: Option<String>,
-    /// Why the store accepts no writes, while that lasts. Meanwhile the shard is not open, but
-    /// serves calls that change nothing.
-    read_only: Option<String>,
+    /// The shard's row names this process, so no other can write to the shard.
+    claimed: bool,
     opened_at: Timestamp,
     /// The shard's epoch, which is also the incarnation in [`StartId`](abide_core::ids::StartId)s.
     epoch: u64,
@@ -104,44 +102,16 @@ pub struct Shard {
     resets: u32,
     outputs: VecDeque<Output>,
     tickets: Ticket,
-    reads: BTreeMap<Ticket, Reading>,
     /// Requests without an answer.
     calls: BTreeMap<Ticket, Pending>,
-    /// Completed starts whose call still waits for its update.
-    begun: BTreeMap<Ticket, Begun>,
-    /// Requests that wait until the shard is open.
-    early: Vec<(Ticket, Request)>,
-    cache: Cache,
-    loads: BTreeMap<RunId, Load>,
-    heads: BTreeMap<WorkflowKey, HeadSearch>,
-    /// Work parked for a busy run until its workflow task ends.
-    busy: BTreeMap<RunId, VecDeque<Todo>>,
-    /// Parked work that can go on; taken up when the current message is handled.
-    woken: VecDeque<(RunId, Todo)>,
-    pipeline: Pipeline,
     /// A commit is in flight.
     committing: bool,
-    alarms: Alarms,
-    waiters: Waiters,
-    queries: BTreeMap<Ticket, PendingQuery>,
-    attempts: BTreeMap<(RunId, EventNumber), Attempt>,
-    outgoing: Outgoing,
-    /// Effects of other shards that are being applied, to ignore duplicates.
-    incoming: BTreeSet<EffectKey>,
-    /// How often the store refused a batch with the writes of this run alone.
-    refused: BTreeMap<RunId, u32>,
-    /// How often the store refused the first writes of a run. Counted separately, because a stored
-    /// run of the same id is not at fault.
-    unstarted: BTreeMap<RunId, u32>,
-    /// Number of commits that must succeed before messages share a batch again.
-    alone_for: u32,
-    /// Where the last refill of each queue ended.
-    refilled: BTreeMap<QueueKey, TaskKey>,
-    /// The resend alarm is set.
-    resend_set: bool,
+    refusals: Refusals,
+    /// Where the next sweep continues.
     sweep_after: Option<RunId>,
     /// Number of timers, deadlines and retries that fell due since [`Self::take_fired`].
     fired: u64,
+    memory: Memory,
 }
 
 impl Shard {
@@ -155,37 +125,19 @@ impl Shard {
             state: State::Closed,
             closing: Closing::No,
             fenced: None,
-            read_only: None,
+            claimed: false,
             opened_at: Timestamp::EPOCH,
             epoch: 0,
             starts: 0,
             resets: 0,
             outputs: VecDeque::new(),
             tickets: 0,
-            reads: BTreeMap::new(),
             calls: BTreeMap::new(),
-            begun: BTreeMap::new(),
-            early: Vec::new(),
-            cache: Cache::default(),
-            loads: BTreeMap::new(),
-            heads: BTreeMap::new(),
-            busy: BTreeMap::new(),
-            woken: VecDeque::new(),
-            pipeline: Pipeline::new(id, 0, false),
             committing: false,
-            alarms: Alarms::new(limits.near_timers),
-            waiters: Waiters::default(),
-            queries: BTreeMap::new(),
-            attempts: BTreeMap::new(),
-            outgoing: Outgoing::default(),
-            incoming: BTreeSet::new(),
-            refused: BTreeMap::new(),
-            unstarted: BTreeMap::new(),
-            alone_for: 0,
-            refilled: BTreeMap::new(),
-            resend_set: false,
+            refusals: Refusals::default(),
             sweep_after: None,
             fired: 0,
+            memory: Memory::new(id, &limits),
             limits,
             borders: Arc::default(),
         }
@@ -248,14 +200,14 @@ impl Shard {
         if self.closing != Closing::No {
             return None;
         }
-        let read_at = self.alarms.read_at(self.limits.near_window);
+        let read_at = self.memory.alarms.read_at(self.limits.near_window);
         let read_at = read_at.filter(|_| self.state == State::Open);
-        self.alarms.next_at().into_iter().chain(read_at).min()
+        self.memory.alarms.next_at().into_iter().chain(read_at).min()
     }
 
     /// The run, if it is in memory. For checks.
     pub fn peek(&self, run: RunId) -> Option<&abide_core::run::Run> {
-        self.cache.peek(run).map(|entry| &entry.run)
+        self.memory.cache.peek(run).map(|entry| &entry.run)
     }
 
     /// Number of calls without an answer. For checks.
@@ -273,7 +225,7 @@ impl Shard {
     #[expect(clippy::wildcard_enum_match_arm, reason = "what changes anything is declined")]
     fn decline(&mut self, message: Message) {
         let served = self.closing == Closing::No;
-        let reads = served && self.read_only.is_some();
+        let reads = served && self.memory.read_only.is_some();
         match message {
             // The reopen alarm may be due.
             Message::Tick if served => self.tick(),
@@ -287,19 +239,23 @@ impl Shard {
         }
     }
 
-    /// After each message: evict runs from memory and commit what is ready.
+    /// After each message: resumes parked work, drops memory without a lease, commits, evicts, reads
+    /// ahead, and releases a shard that closes.
     fn settle(&mut self) {
-        while let Some((run, todo)) = self.woken.pop_front() {
+        while let Some((run, todo)) = self.memory.woken.pop_front() {
             self.carry_on_woken(run, todo);
         }
         if self.closing == Closing::Lapsing {
             self.lapse();
         }
-        self.pipeline.seal();
-        let pipeline = &self.pipeline;
-        self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
+        if self.others_may_write() {
+            self.memory.cache = Cache::default();
+        }
+        self.memory.pipeline.seal();
+        let pipeline = &self.memory.pipeline;
+        self.memory.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
         if self.state == State::Open
-            && let Some(batch) = self.pipeline.take_batch()
+            && let Some(batch) = self.memory.pipeline.take_batch()
         {
             self.commit(batch);
         }
@@ -332,8 +288,8 @@ impl Shard {
     }
 
     fn emit_after(&mut self, run: RunId, output: Output) {
-        let batch = self.cache.peek(run).map_or(0, |entry| entry.written_in);
-        if let Some(output) = self.pipeline.after(batch, output) {
+        let batch = self.memory.cache.peek(run).map_or(0, |entry| entry.written_in);
+        if let Some(output) = self.memory.pipeline.after(batch, output) {
             self.release(output);
         }
     }
@@ -347,7 +303,7 @@ impl Shard {
                 return;
             }
             Output::Mail(_, Mail::Answered(key, _)) => {
-                self.incoming.remove(key);
+                self.memory.incoming.remove(key);
             }
             Output::Dispatch(worker, dispatch) if self.is_over(dispatch) => {
                 if let Some(offer) = self.credit_of(dispatch) {
@@ -368,12 +324,12 @@ impl Shard {
     /// Draws a new run id.
     fn draw_run(&mut self) -> RunId {
         let run = Self::context(&self.moment, &self.limits).next_run;
-        self.stir();
+        self.advance_entropy();
         run
     }
 
     /// Advances the entropy, so that the next id drawn for the same message differs.
-    fn stir(&mut self) {
+    fn advance_entropy(&mut self) {
         self.moment.entropy = self
             .moment
             .entropy
@@ -391,6 +347,6 @@ impl Shard {
     }
 
     fn session_of(&self, run: RunId) -> Option<SessionId> {
-        self.cache.peek(run).and_then(|entry| entry.affinity.clone())
+        self.memory.cache.peek(run).and_then(|entry| entry.affinity.clone())
     }
 }

@@ -15,7 +15,8 @@
 //!
 //! While the store accepts no writes, memory holds only what is stored, and calls that change
 //! nothing are served. All others are refused at once. The shard keeps retrying its claim; when the
-//! store accepts it, everything is read again.
+//! store accepts it, everything is read again. As long as the claim of an earlier owner stands, that
+//! owner may still write, even without a lease; then nothing that was read is used for a later call.
 //!
 //! A stale epoch may be caused by this shard itself: a claim of unknown outcome that was applied
 //! late. The owner in the shard's row shows it, because no two processes share an owner name.
@@ -28,10 +29,9 @@ use abide_core::{
 };
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Closing, Load, Outgoing, Pending, Reading, Request, Shard};
+use super::{Closing, Load, Memory, Pending, Reading, Request, Shard, refusals::Rejected};
 use crate::{
-    alarm::{Alarm, Alarms},
-    cache::Cache,
+    alarm::Alarm,
     message::{Fetch, Halt, Notice, Output},
     pipeline::Pipeline,
 };
@@ -51,18 +51,6 @@ pub(super) enum State {
     Halted,
 }
 
-/// How often the store may refuse a run's writes before the run is set aside.
-pub(super) const REFUSALS_MAX: u32 = 2;
-
-/// How many runs are remembered whose first writes the store refused once, to recognise a second
-/// refusal. Only a child is retried under the same id; a start or a successor gets a new id each
-/// time.
-const UNSTARTED_MAX: usize = 1000;
-
-/// After a refused batch, this many commits hold the writes of one message each, so that the next
-/// refusal identifies the run at fault.
-const ALONE_COMMITS: u32 = 100;
-
 impl Shard {
     pub(super) fn open(&mut self) {
         if self.state == State::Closed && !self.committing && self.closing == Closing::No {
@@ -79,6 +67,7 @@ impl Shard {
             return self.halt(Halt::Taken(why));
         }
         self.fenced = None;
+        self.claimed = row.owner == self.owner;
         self.state = State::Claiming;
         self.epoch = row.epoch + 1;
         let claim = Write::Claim { epoch: self.epoch, owner: self.owner.clone() };
@@ -96,19 +85,18 @@ impl Shard {
     pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
         self.committing = false;
         match (self.state, result) {
-            (State::Claiming, Ok(())) => self.opened(),
+            (State::Claiming, Ok(())) => {
+                self.claimed = true;
+                self.opened();
+            }
             (State::Open, Ok(())) => {
                 self.resets = 0;
-                self.alone_for = self.alone_for.saturating_sub(1);
-                self.pipeline.set_alone(self.alone_for > 0);
-                for run in self.pipeline.runs_in_flight() {
-                    self.refused.remove(&run);
-                    self.unstarted.remove(&run);
-                }
-                for output in self.pipeline.commit_done() {
+                self.refusals.committed(&self.memory.pipeline);
+                self.memory.pipeline.set_alone(self.refusals.alone());
+                for output in self.memory.pipeline.commit_done() {
                     self.release(output);
                 }
-                self.cache.allow_shrinking();
+                self.memory.cache.allow_shrinking();
             }
             (
                 State::Closed | State::Claiming | State::Open,
@@ -126,12 +114,12 @@ impl Shard {
             }
             (State::Claiming | State::Open, Err(error)) => {
                 if let CommitError::Refused(reason) = error {
-                    self.suspect(&reason);
+                    self.refused(&reason);
                 }
                 self.reset();
             }
             // The commit of an earlier incarnation, which ended with a failed read.
-            (State::Closed, _) => self.alarms.set(self.now(), Alarm::Reopen),
+            (State::Closed, _) => self.memory.alarms.set(self.now(), Alarm::Reopen),
             (State::Reading | State::Halted, _) => {}
         }
     }
@@ -142,41 +130,31 @@ impl Shard {
         self.emit(Output::Halted(why));
     }
 
-    /// The store refused a batch. The run at fault is known only if a message was committed alone.
-    fn suspect(&mut self, reason: &str) {
-        if self.alone_for > 0 {
-            for run in self.pipeline.runs_in_flight() {
-                let begins = self.pipeline.begins(run);
-                let refused = if begins { &mut self.unstarted } else { &mut self.refused };
-                let refusals = refused.entry(run).or_default();
-                *refusals += 1;
-                if *refusals == REFUSALS_MAX {
-                    let notice = if begins { Notice::Unstarted } else { Notice::SetAside };
-                    self.emit(Output::Notice(notice(run, reason.to_owned())));
-                }
-            }
-            // Ids grow with time, so this evicts the oldest, which is unlikely to be retried.
-            while self.unstarted.len() > UNSTARTED_MAX {
-                self.unstarted.pop_first();
-            }
+    /// The store refused a batch: operators hear of the runs that were refused too often.
+    fn refused(&mut self, reason: &str) {
+        for rejected in self.refusals.refused(&self.memory.pipeline) {
+            let notice = match rejected {
+                Rejected::Stored(run) => Notice::SetAside(run, reason.to_owned()),
+                Rejected::Unstarted(run) => Notice::Unstarted(run, reason.to_owned()),
+            };
+            self.emit(Output::Notice(notice));
         }
-        self.alone_for = ALONE_COMMITS;
     }
 
     fn opened(&mut self) {
-        if self.read_only.is_some() {
+        if self.memory.read_only.is_some() {
             self.wait_for_opening();
         }
         self.state = State::Open;
         self.opened_at = self.now();
         self.starts = 0;
-        self.pipeline = Pipeline::new(self.id, self.epoch, self.alone_for > 0);
+        self.memory.pipeline = Pipeline::new(self.id, self.epoch, self.refusals.alone());
         self.emit(Output::Opened);
         self.scan_tasks(None);
         self.scan_outbox(None);
         let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
-        self.alarms.set(sweep_at, Alarm::Sweep);
-        for (ticket, request) in std::mem::take(&mut self.early) {
+        self.memory.alarms.set(sweep_at, Alarm::Sweep);
+        for (ticket, request) in std::mem::take(&mut self.memory.early) {
             if self.calls.contains_key(&ticket) {
                 self.receive(ticket, request);
             }
@@ -197,18 +175,24 @@ impl Shard {
     fn read_only(&mut self, error: &CommitError) {
         self.emit(Output::Notice(Notice::ReadOnly(error.clone())));
         let why = error.to_string();
-        if let Some(before) = &mut self.read_only {
+        if let Some(before) = &mut self.memory.read_only {
             *before = why;
             return self.close();
         }
         self.turn_away_writers(&CallError::Unavailable(why.clone()));
         let readers = self.readers();
         self.drop_memory();
-        self.read_only = Some(why);
+        self.memory.read_only = Some(why);
         self.close();
         for (ticket, request) in readers {
             self.receive(ticket, request);
         }
+    }
+
+    /// Whether an earlier owner may still write, because the store has not accepted the claim of this
+    /// one.
+    pub(super) fn others_may_write(&self) -> bool {
+        self.memory.read_only.is_some() && !self.claimed
     }
 
     /// The clock was set back. Alarms in memory were computed from a time that lies in the future
@@ -223,7 +207,7 @@ impl Shard {
     fn wait_for_opening(&mut self) {
         let readers = self.readers();
         self.drop_memory();
-        self.early = readers;
+        self.memory.early = readers;
     }
 
     fn turn_away_writers(&mut self, error: &CallError) {
@@ -246,41 +230,25 @@ impl Shard {
 
     /// Drops everything in memory except unanswered calls.
     fn drop_memory(&mut self) {
-        if self.state == State::Open || self.read_only.is_some() {
+        if self.state == State::Open || self.memory.read_only.is_some() {
             self.give_back();
             self.emit(Output::Closed);
         }
-        self.read_only = None;
-        self.begun.clear();
-        self.early.clear();
-        self.woken.clear();
-        self.reads.clear();
-        self.cache = Cache::default();
-        self.loads.clear();
-        self.heads.clear();
-        self.busy.clear();
-        self.pipeline = Pipeline::new(self.id, 0, false);
-        self.alarms = Alarms::new(self.limits.near_timers);
-        self.waiters.clear();
-        self.queries.clear();
-        self.attempts.clear();
-        self.outgoing = Outgoing::default();
-        self.incoming.clear();
-        self.refilled.clear();
-        self.resend_set = false;
+        self.memory = Memory::new(self.id, &self.limits);
     }
 
     /// Closes the shard and sets the alarm to reopen it.
     pub(super) fn close(&mut self) {
         self.state = State::Closed;
         self.resets += 1;
-        self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
+        self.memory.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
     }
 
     /// Returns the credit of workers whose match fails.
     fn give_back(&mut self) {
-        let waiting = self.pipeline.take_waiting();
-        let parked = self.loads.values_mut().flat_map(Load::take_matched).collect::<Vec<_>>();
+        let waiting = self.memory.pipeline.take_waiting();
+        let parked =
+            self.memory.loads.values_mut().flat_map(Load::take_matched).collect::<Vec<_>>();
         for (offer, worker) in parked {
             self.emit(Output::Unmatched(offer, worker));
         }
@@ -296,7 +264,7 @@ impl Shard {
     /// Delay before the shard reopens: none after the first reset, then growing up to five seconds,
     /// or one second while the store accepts no writes.
     fn reopen_delay(&self) -> Duration {
-        let most = Duration::from_secs(if self.read_only.is_some() { 1 } else { 5 });
+        let most = Duration::from_secs(if self.memory.read_only.is_some() { 1 } else { 5 });
         let policy = RetryPolicy {
             initial_interval: Duration::from_millis(50),
             maximum_interval: most,

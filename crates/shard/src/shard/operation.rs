@@ -9,6 +9,7 @@ use abide_core::{
         RescheduleTimer, RunOperation, Signal, Terminate, Ticket, Unpause,
     },
     run::{self, Input, Reply, ResolveActivity},
+    time::Timestamp,
 };
 
 use super::{Shard, waiters::Until};
@@ -71,12 +72,13 @@ impl Shard {
             RunOperation::RescheduleTimer(RescheduleTimer {
                 ref what,
                 fire_at,
+                after,
                 ref identity,
                 ref key,
                 ..
             }) => {
                 let (what, identity, key) = (what.clone(), identity.clone(), key.clone());
-                Input::RescheduleTimer(run::RescheduleTimer { what, fire_at, identity, key })
+                Input::RescheduleTimer(run::RescheduleTimer { what, fire_at, after, identity, key })
             }
         };
         self.operate_input(run, ticket, operation, input);
@@ -107,20 +109,35 @@ impl Shard {
             }
             Ok(_) | Err(_) => {}
         }
-        self.operated(run, ticket, reply);
+        self.operated(run, ticket, reply, None);
+    }
+
+    /// The due time that the reschedule with this key set, now or when it first came.
+    pub(super) fn moved_to(&self, run: RunId, operation: &RunOperation) -> Option<Timestamp> {
+        let RunOperation::RescheduleTimer(RescheduleTimer { key: Some(key), .. }) = operation
+        else {
+            return None;
+        };
+        self.memory.cache.peek(run)?.run.moved_to(key)
     }
 
     /// Answers with the run's reply, once that is durable.
-    pub(super) fn operated(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
+    pub(super) fn operated(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        reply: Result<Reply, CallError>,
+        fire_at: Option<Timestamp>,
+    ) {
         let answer = reply.map(|reply| match reply {
             Reply::Alive { cancel_requested } => Alive { cancel_requested }.into(),
-            reply => Done { run, repeat: reply == Reply::Repeat }.into(),
+            reply => Done { run, repeat: reply == Reply::Repeat, fire_at }.into(),
         });
         self.reply_after(run, ticket, answer);
     }
 
     fn describe(&mut self, run: RunId, ticket: Ticket) {
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         let shown = AnyAnswer::Description(Box::new(entry.run.describe()));
         self.reply_after(run, ticket, Ok(shown));
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     codec,
-    effect::{Answer, Effect},
+    effect::{Effect, EffectOutcome},
     ids::{RunId, ShardId, WorkflowKey},
     run::Input,
     time::Timestamp,
@@ -26,6 +26,8 @@ pub(super) struct Outgoing {
     /// The unsettled effects of each run on each workflow: the first is sent, the others wait for
     /// it.
     lanes: BTreeMap<Lane, BTreeSet<u64>>,
+    /// The resend alarm is set.
+    resend_set: bool,
 }
 
 /// A source run and the target workflow.
@@ -157,16 +159,16 @@ impl Shard {
             };
             let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
             let key = EffectKey { workflow, run: row.run, number: row.number };
-            self.outgoing.add(key, effect);
+            self.memory.outgoing.add(key, effect);
         }
         self.send_ready();
     }
 
     /// Updates the tracking of an effect that is new, changed or settled.
     pub(super) fn track_effect(&mut self, run: RunId, number: u64) {
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         if !entry.run.outbox.contains_key(&number) {
-            if let Some(lane) = self.outgoing.settle(run, number) {
+            if let Some(lane) = self.memory.outgoing.settle(run, number) {
                 self.send_next(&lane);
             }
             return;
@@ -174,50 +176,50 @@ impl Shard {
         // Earlier effects may not have been read from the outbox yet, and must be sent first. If
         // one is known, all before it are.
         let unknown = entry.run.outbox.range(..=number).rev();
-        let unknown =
-            unknown.take_while(|(number, _)| !self.outgoing.effects.contains_key(&(run, **number)));
+        let unknown = unknown
+            .take_while(|(number, _)| !self.memory.outgoing.effects.contains_key(&(run, **number)));
         let unknown: Vec<_> = unknown.map(|(number, effect)| (*number, effect.clone())).collect();
         let workflow = entry.run.workflow.clone();
         for (number, effect) in unknown.into_iter().rev() {
             let lane = (run, effect.target.workflow.clone());
             let key = EffectKey { workflow: workflow.clone(), run, number };
-            self.outgoing.add(key, effect);
+            self.memory.outgoing.add(key, effect);
             self.send_next(&lane);
         }
     }
 
     /// Sends the next effect of a lane, unless one is in flight.
     fn send_next(&mut self, lane: &Lane) {
-        let Some(envelope) = self.outgoing.next(lane, self.moment.now) else { return };
+        let Some(envelope) = self.memory.outgoing.next(lane, self.moment.now) else { return };
         let shard = envelope.effect.target.workflow.slot().shard();
         self.emit_after(lane.0, Output::Mail(shard, Mail::Deliver(Box::new(envelope))));
         self.set_resend();
     }
 
     fn send_ready(&mut self) {
-        let lanes: Vec<_> = self.outgoing.lanes.keys().cloned().collect();
+        let lanes: Vec<_> = self.memory.outgoing.lanes.keys().cloned().collect();
         for lane in lanes {
             self.send_next(&lane);
         }
     }
 
     fn set_resend(&mut self) {
-        if !self.resend_set {
-            self.resend_set = true;
+        if !self.memory.outgoing.resend_set {
+            self.memory.outgoing.resend_set = true;
             let resend_at = self.now().saturating_add(self.limits.effect_timeout);
-            self.alarms.set(resend_at, Alarm::Resend);
+            self.memory.alarms.set(resend_at, Alarm::Resend);
         }
     }
 
     /// Resends effects without an answer: the message or its answer was lost, or the target was
     /// reset.
     pub(super) fn resend(&mut self) {
-        self.resend_set = false;
+        self.memory.outgoing.resend_set = false;
         let (now, timeout) = (self.now(), self.limits.effect_timeout);
         let most = self.limits.resent_effects;
-        self.outgoing.give_up(most, |sent_at| sent_at.saturating_add(timeout) <= now);
+        self.memory.outgoing.give_up(most, |sent_at| sent_at.saturating_add(timeout) <= now);
         self.send_ready();
-        if !self.outgoing.effects.is_empty() {
+        if !self.memory.outgoing.effects.is_empty() {
             self.set_resend();
         }
     }
@@ -225,21 +227,21 @@ impl Shard {
     /// Mail to these shards, or their answers, may be lost: resends at once instead of waiting for
     /// the timeout.
     pub(super) fn send_again(&mut self, shards: &BTreeSet<ShardId>) {
-        self.outgoing.lose(self.limits.resent_effects, shards);
+        self.memory.outgoing.lose(self.limits.resent_effects, shards);
         self.send_ready();
     }
 
-    pub(super) fn effect_answered(&mut self, key: EffectKey, answer: Answer) {
+    pub(super) fn effect_answered(&mut self, key: EffectKey, answer: EffectOutcome) {
         self.with_run(key.run, Todo::Answered(key, answer));
     }
 
     /// Records the answer and removes the outbox row in one batch, then confirms.
-    pub(super) fn record_answer(&mut self, run: RunId, key: EffectKey, answer: Answer) {
+    pub(super) fn record_answer(&mut self, run: RunId, key: EffectKey, answer: EffectOutcome) {
         let number = key.number;
-        let lane = self.outgoing.lane(run, number);
+        let lane = self.memory.outgoing.lane(run, number);
         match self.decide(run, Input::EffectAnswered { number, answer }) {
             Ok(_) => {
-                self.outgoing.remove(run, number);
+                self.memory.outgoing.remove(run, number);
                 if let Some(lane) = lane {
                     let confirmed = Mail::Confirmed(key);
                     self.emit_after(run, Output::Mail(lane.1.slot().shard(), confirmed));

@@ -26,13 +26,14 @@ pub(super) struct PendingQuery {
 impl Shard {
     pub(super) fn query(&mut self, run: RunId, ticket: Ticket, query: QueryRequest) {
         let pending = PendingQuery { run, query, attempt: 0, given_to: None };
-        self.queries.insert(ticket, pending);
+        self.memory.queries.insert(ticket, pending);
         self.offer_query(ticket);
     }
 
     /// The run changed: offers queries that waited for its task.
     pub(super) fn wake_queries(&mut self, run: RunId) {
         let waiting: Vec<_> = self
+            .memory
             .queries
             .iter()
             .filter(|(_, query)| query.run == run && query.given_to.is_none())
@@ -45,20 +46,20 @@ impl Shard {
 
     /// Offers a query, unless the run's code is about to change its state.
     pub(super) fn offer_query(&mut self, ticket: Ticket) {
-        let Some(query) = self.queries.get(&ticket) else { return };
-        let Some(entry) = self.cache.peek(query.run) else { return };
+        let Some(query) = self.memory.queries.get(&ticket) else { return };
+        let Some(entry) = self.memory.cache.peek(query.run) else { return };
         let run = &entry.run;
         if let Task::Retry(retry) = &run.task
             && let Some(blocked) = &retry.blocked
         {
             let error = CallError::Blocked(Box::new(blocked.clone()));
-            self.queries.remove(&ticket);
+            self.memory.queries.remove(&ticket);
             return self.reply(ticket, Err(error));
         }
         if run.open() && (run.news_pending() || run.completed == 0) {
             // The store accepts no writes, so no task can complete: there is nothing to wait for.
-            if let Some(why) = self.read_only.clone() {
-                self.queries.remove(&ticket);
+            if let Some(why) = self.memory.read_only.clone() {
+                self.memory.queries.remove(&ticket);
                 self.reply(ticket, Err(CallError::Unavailable(why)));
             }
             return;
@@ -83,8 +84,8 @@ impl Shard {
 
     pub(super) fn give_query(&mut self, run: RunId, offer: Offer, worker: Worker) {
         let Work::Query(ticket) = offer.work else { return };
-        let pending = self.queries.get_mut(&ticket).filter(|query| query.given_to.is_none());
-        let (Some(pending), Some(entry)) = (pending, self.cache.peek(run)) else {
+        let pending = self.memory.queries.get_mut(&ticket).filter(|query| query.given_to.is_none());
+        let (Some(pending), Some(entry)) = (pending, self.memory.cache.peek(run)) else {
             return self.emit(Output::Unmatched(offer, worker));
         };
         pending.attempt += 1;
@@ -104,10 +105,10 @@ impl Shard {
         token: &QueryToken,
         answer: Result<Payloads, Failure>,
     ) {
-        match self.queries.get(&token.ticket) {
+        match self.memory.queries.get(&token.ticket) {
             Some(query) if query.run == token.run && query.attempt == token.attempt => {
                 let run = query.run;
-                self.queries.remove(&token.ticket);
+                self.memory.queries.remove(&token.ticket);
                 self.reply(token.ticket, Ok(QueryAnswer(answer).into()));
                 self.acknowledge(ticket, Ok(ReportAnswer::Done { run, repeat: false }));
             }
@@ -118,6 +119,7 @@ impl Shard {
     /// Requeues the queries of a lost worker.
     pub(super) fn take_back_queries(&mut self, session: &SessionId) {
         let lost: Vec<_> = self
+            .memory
             .queries
             .iter_mut()
             .filter(|(_, query)| query.given_to.as_ref() == Some(session))
@@ -134,6 +136,7 @@ impl Shard {
     /// Offers all queries without a worker again.
     pub(super) fn reoffer_queries(&mut self) {
         let waiting: Vec<_> = self
+            .memory
             .queries
             .iter()
             .filter(|(_, query)| query.given_to.is_none())

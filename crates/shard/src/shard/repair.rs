@@ -9,7 +9,11 @@ use abide_core::{
 use abide_store::{Write, rows::WaitRow};
 
 use super::{Reading, Shard, Todo};
-use crate::{cache, message::Fetch, rows::Row};
+use crate::{
+    cache,
+    message::{Fetch, Notice, Output},
+    rows::Row,
+};
 
 /// A repair in progress, with the wait rows that the store has.
 #[derive(Clone, Debug)]
@@ -35,17 +39,19 @@ impl Shard {
 
     pub(super) fn repair(&mut self, run: RunId, repair: Repair) {
         let Repair { ticket, identity, waits } = repair;
-        self.refused.remove(&run);
+        if self.refusals.forgive(run) {
+            self.emit(Output::Notice(Notice::Repaired(run)));
+        }
         let reply = self.decide(run, Input::Repair { identity });
         self.ensure_rows(run);
         self.remove_waits(run, &waits);
-        self.operated(run, ticket, reply);
+        self.operated(run, ticket, reply, None);
     }
 
     /// Deletes wait rows that the run should not have. The rows read may be stale, but rows that
     /// the run has written since are among those that it should have.
     fn remove_waits(&mut self, run: RunId, listed: &[WaitRow]) {
-        let Some(entry) = self.cache.get(run) else { return };
+        let Some(entry) = self.memory.cache.get(run) else { return };
         let wanted = |listed: &WaitRow| {
             let mut rows = entry.rows.values().flatten();
             rows.any(|row| matches!(row, Row::Wait(row) if row.wait == listed.wait))
@@ -54,13 +60,13 @@ impl Shard {
         let deletes: Vec<_> =
             left.map(|row| Write::DeleteWait { run, wait: row.wait.clone() }).collect();
         if !deletes.is_empty() {
-            entry.written_in = self.pipeline.push(Some(run), deletes);
+            entry.written_in = self.memory.pipeline.push(Some(run), deletes);
         }
     }
 
     /// Writes every row that the run should have: rows are an index of the log and can be rebuilt.
     pub(super) fn ensure_rows(&mut self, run: RunId) {
-        let Some(entry) = self.cache.get(run) else { return };
+        let Some(entry) = self.memory.cache.get(run) else { return };
         entry.rows = cache::project_all(&entry.run);
         // A run that waits for a child or an update needs only its run row.
         if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
@@ -71,10 +77,10 @@ impl Shard {
         let waiting = entry.run.task != Task::Idle;
         let activities: Vec<_> = entry.run.activities.keys().copied().collect();
         let effects: Vec<_> = entry.run.outbox.keys().copied().collect();
-        entry.written_in = self.pipeline.push(Some(run), puts);
+        entry.written_in = self.memory.pipeline.push(Some(run), puts);
         for key in due {
-            if let Some(at) = self.cache.peek(run).and_then(|entry| entry.run.due(&key)) {
-                self.alarms.set_due(at, run, key);
+            if let Some(at) = self.memory.cache.peek(run).and_then(|entry| entry.run.due(&key)) {
+                self.memory.alarms.set_due(at, run, key);
             }
         }
         if waiting {

@@ -83,14 +83,14 @@ impl Shard {
             return self.finish_task(run, ticket, &token, *completion, Vec::new());
         }
         let carried = Carried { run, ticket, token, completion, wanted, found: Vec::new() };
-        let fetch = Fetch::Log(run, 0, self.limits.page_rows);
+        let fetch = Fetch::Log(run, 0, self.log_limit());
         self.fetch(Reading::Carried(Box::new(carried)), fetch);
     }
 
     /// The event bodies to carry over have been read.
     pub(super) fn complete_carried(&mut self, carried: Carried) {
         let Carried { run, ticket, token, completion, found, .. } = carried;
-        if self.cache.peek(run).is_none() {
+        if self.memory.cache.peek(run).is_none() {
             // The run was evicted, so its task was no longer started.
             return self.acknowledge(ticket, Err(Refusal::StaleTask.into()));
         }
@@ -103,7 +103,7 @@ impl Shard {
         let Some(Ask::ContinueAsNew(command)) = last else {
             return BTreeSet::new();
         };
-        let Some(entry) = self.cache.peek(run) else { return BTreeSet::new() };
+        let Some(entry) = self.memory.cache.peek(run) else { return BTreeSet::new() };
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
                 Some(Update::Accepted { number, .. }) => Some(*number),
@@ -121,7 +121,7 @@ impl Shard {
         completion: TaskCompletion,
         carried: Vec<Body>,
     ) {
-        let turn = self.cache.peek(run).and_then(|entry| entry.run.volatile.turn.clone());
+        let turn = self.memory.cache.peek(run).and_then(|entry| entry.run.volatile.turn.clone());
         let input = CompleteTask {
             start: token.start,
             commands: completion.commands,
@@ -138,7 +138,7 @@ impl Shard {
         let mut decisions = vec![decision];
         let mut started = Vec::new();
         if let (Reply::TaskTaken { .. }, Some(turn)) = (&reply, &turn) {
-            if let Some(entry) = self.cache.get(run) {
+            if let Some(entry) = self.memory.cache.get(run) {
                 entry.affinity = Some(turn.session.clone());
             }
             for (scheduled, decision) in self.start_eager(run, turn, completion.eager_activities) {

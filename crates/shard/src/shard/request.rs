@@ -79,7 +79,7 @@ impl Pending {
 impl Shard {
     pub(super) fn receive(&mut self, ticket: Ticket, mut request: Request) {
         self.calls.insert(ticket, request.pending());
-        match (self.state, &self.read_only) {
+        match (self.state, &self.memory.read_only) {
             (State::Open, _) => {}
             (State::Halted, _) => return self.refuse(ticket, CallError::NotServed),
             (State::Closed | State::Reading | State::Claiming, None) => {
@@ -126,8 +126,8 @@ impl Shard {
 
     /// Keeps a request until the shard is open, which takes a moment.
     fn await_opening(&mut self, ticket: Ticket, request: Request) {
-        if self.early.len() < self.limits.waiting_requests {
-            self.early.push((ticket, request));
+        if self.memory.early.len() < self.limits.waiting_requests {
+            self.memory.early.push((ticket, request));
         } else {
             self.refuse(ticket, CallError::Overloaded);
         }
@@ -136,9 +136,9 @@ impl Shard {
     /// The caller has disconnected: no answer is sent. The request may still take effect.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
-        self.begun.remove(&ticket);
-        self.queries.remove(&ticket);
-        self.waiters.forget(ticket);
+        self.memory.begun.remove(&ticket);
+        self.memory.queries.remove(&ticket);
+        self.memory.waiters.forget(ticket);
     }
 
     /// Performs work with a run that is in memory.
@@ -149,7 +149,7 @@ impl Shard {
             Todo::Repeated(ticket, start) => self.start(run, ticket, *start),
             Todo::Matched(offer, worker) => self.start_work(run, offer, worker),
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
-            Todo::LookAgain(timer) => self.look_again(run, timer),
+            Todo::CheckAgain(timer) => self.look_again(run, timer),
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
@@ -161,8 +161,11 @@ impl Shard {
     }
 
     fn serve(&mut self, run: RunId, ticket: Ticket, request: Request) {
-        let belongs =
-            self.cache.peek(run).is_some_and(|entry| *request.place().0 == entry.run.workflow);
+        let belongs = self
+            .memory
+            .cache
+            .peek(run)
+            .is_some_and(|entry| *request.place().0 == entry.run.workflow);
         if !belongs {
             return self.refuse(ticket, CallError::NotFound);
         }
@@ -184,7 +187,10 @@ impl Shard {
             Err(error) if Self::busy(&error) => {
                 self.park_busy(run, Todo::Request(ticket, Request::Operation(operation)));
             }
-            reply => self.operated(run, ticket, reply),
+            reply => {
+                let fire_at = self.moved_to(run, &operation);
+                self.operated(run, ticket, reply, fire_at);
+            }
         }
     }
 

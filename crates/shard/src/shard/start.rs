@@ -33,7 +33,7 @@ impl StartScan {
 }
 
 /// What a start does, given the current run.
-enum Verdict {
+enum StartDecision {
     /// The same start created the run: this is a retry.
     Repeat,
     /// The existing run is used.
@@ -54,14 +54,14 @@ impl Shard {
 
     /// Starts a workflow that has a current run, or an older one with the key.
     pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: Start) {
-        let Some(entry) = self.cache.peek(head) else { return };
+        let Some(entry) = self.memory.cache.peek(head) else { return };
         let repeat = start.key.is_some() && entry.run.key == start.key;
         if start.key.is_none() || repeat || entry.run.ordinal == 1 {
             return self.start_over(head, ticket, start);
         }
         let ordinal = entry.run.ordinal;
         // Uncommitted runs are not in the store yet, but they are in memory.
-        if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
+        if let Some(run) = self.memory.cache.run_of_start(&start.workflow, start.key.as_ref()) {
             return self.with_run(run, Todo::Repeated(ticket, Box::new(start)));
         }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
@@ -109,16 +109,16 @@ impl Shard {
 
     /// Applies the policies: no older run has the key.
     fn start_over(&mut self, head: RunId, ticket: Ticket, start: Start) {
-        let Some(entry) = self.cache.peek(head) else { return };
+        let Some(entry) = self.memory.cache.peek(head) else { return };
         let ordinal = entry.run.ordinal + 1;
         match judge(&entry.run, &start) {
-            Verdict::Repeat => match reused_key(&entry.run, &start) {
+            StartDecision::Repeat => match reused_key(&entry.run, &start) {
                 Some(refusal) => self.reply_after(head, ticket, Err(refusal.into())),
                 None => self.start_done((head, true), ticket, start.workflow, start.update),
             },
-            Verdict::Use => self.use_existing(head, ticket, start),
-            Verdict::Begin => self.begin_called(ticket, start, ordinal),
-            Verdict::Replace => {
+            StartDecision::Use => self.use_existing(head, ticket, start),
+            StartDecision::Begin => self.begin_called(ticket, start, ordinal),
+            StartDecision::Replace => {
                 let run = self.draw_run();
                 let reason = format!("replaced by run {run}");
                 let terminated = RunTerminated {
@@ -131,7 +131,7 @@ impl Shard {
                     Err(error) => self.reply(ticket, Err(error)),
                 }
             }
-            Verdict::Refuse => {
+            StartDecision::Refuse => {
                 let error = CallError::AlreadyExists { workflow: start.workflow, run: head };
                 self.reply_after(head, ticket, Err(error));
             }
@@ -180,7 +180,7 @@ impl Shard {
         (run, mut start): (RunId, Start),
     ) {
         let (workflow, update) = (start.workflow.clone(), start.update.take());
-        let ordinal = self.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
+        let ordinal = self.memory.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
         let successor = Some(Box::new(self.called(run, start, ordinal)));
         self.record(head, [Decision { successor, ..decision }]);
         self.start_done((run, true), ticket, workflow, update);
@@ -204,20 +204,20 @@ impl Shard {
     }
 }
 
-fn judge(head: &Run, start: &Start) -> Verdict {
+fn judge(head: &Run, start: &Start) -> StartDecision {
     if start.key.is_some() && head.key == start.key {
-        return Verdict::Repeat;
+        return StartDecision::Repeat;
     }
     match head.status {
         Status::Open => match start.conflict {
-            ConflictPolicy::Reject => Verdict::Refuse,
-            ConflictPolicy::UseExisting => Verdict::Use,
-            ConflictPolicy::TerminateExisting => Verdict::Replace,
+            ConflictPolicy::Reject => StartDecision::Refuse,
+            ConflictPolicy::UseExisting => StartDecision::Use,
+            ConflictPolicy::TerminateExisting => StartDecision::Replace,
         },
         Status::Closed { .. }
             if start.conflict == ConflictPolicy::UseExisting && took(head, start) =>
         {
-            Verdict::Use
+            StartDecision::Use
         }
         Status::Closed { how, .. } => reuse(how, start.reuse),
     }
@@ -240,11 +240,11 @@ fn took(head: &Run, start: &Start) -> bool {
         || start.update.as_ref().is_some_and(|asked| head.update_stage(&asked.update).is_some())
 }
 
-fn reuse(how: Close, policy: ReusePolicy) -> Verdict {
+fn reuse(how: Close, policy: ReusePolicy) -> StartDecision {
     match (policy, how) {
-        (ReusePolicy::Allow, _) => Verdict::Begin,
+        (ReusePolicy::Allow, _) => StartDecision::Begin,
         (ReusePolicy::Reject, _) | (ReusePolicy::AllowIfFailed, Close::Completed) => {
-            Verdict::Refuse
+            StartDecision::Refuse
         }
         (
             ReusePolicy::AllowIfFailed,
@@ -253,7 +253,7 @@ fn reuse(how: Close, policy: ReusePolicy) -> Verdict {
             | Close::Cancelled
             | Close::Terminated
             | Close::ContinuedAsNew,
-        ) => Verdict::Begin,
+        ) => StartDecision::Begin,
     }
 }
 
@@ -261,6 +261,6 @@ fn reuse(how: Close, policy: ReusePolicy) -> Verdict {
 pub(super) fn child_may_start(head: &Run, policy: ReusePolicy) -> bool {
     match head.status {
         Status::Open => false,
-        Status::Closed { how, .. } => matches!(reuse(how, policy), Verdict::Begin),
+        Status::Closed { how, .. } => matches!(reuse(how, policy), StartDecision::Begin),
     }
 }

@@ -16,7 +16,7 @@ use abide_store::{
     rows::{LogRow, SnapshotRow},
 };
 
-use super::{Shard, Todo, open::REFUSALS_MAX};
+use super::{Shard, Todo};
 use crate::{
     alarm::Alarm,
     cache::Entry,
@@ -41,13 +41,13 @@ impl Shard {
     /// Decides an input without recording it. The decision must be recorded before the next
     /// message.
     pub(super) fn judge(&mut self, run: RunId, input: Input) -> Result<Decision, CallError> {
-        if self.refused.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
+        if self.refusals.set_aside(run) {
             return Err(CallError::SetAside(run));
         }
         let context = Self::context(&self.moment, &self.limits);
-        let entry = self.cache.get(run).ok_or(CallError::NotFound)?;
+        let entry = self.memory.cache.get(run).ok_or(CallError::NotFound)?;
         let decision = run::decide(&mut entry.run, &context, input)?;
-        self.stir();
+        self.advance_entropy();
         Ok(decision)
     }
 
@@ -55,15 +55,15 @@ impl Shard {
     pub(super) fn begin(&mut self, start: StartRun) {
         let context = Self::context(&self.moment, &self.limits);
         let (mut run, decision) = run::start(&context, start);
-        self.stir();
+        self.advance_entropy();
         run.volatile.watched_since = self.opened_at;
         let id = run.id;
         let workflow = run.workflow.clone();
-        self.cache.insert(Entry::new(run, false));
-        if let Some(search) = self.heads.get_mut(&workflow) {
+        self.memory.cache.insert(Entry::new(run, false));
+        if let Some(search) = self.memory.heads.get_mut(&workflow) {
             search.stale = true;
         }
-        self.cache.set_head(workflow, id);
+        self.memory.cache.set_head(workflow, id);
         self.record(id, [decision]);
     }
 
@@ -93,7 +93,7 @@ impl Shard {
     }
 
     fn write(&mut self, run: RunId, records: &[Record]) -> Vec<Touch> {
-        let Some(entry) = self.cache.get(run) else { return Vec::new() };
+        let Some(entry) = self.memory.cache.get(run) else { return Vec::new() };
         let mut writes = Vec::new();
         if !records.is_empty() {
             writes.push(Write::AppendLog(log_row(entry, records)));
@@ -119,16 +119,16 @@ impl Shard {
             writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));
         }
         if !writes.is_empty() {
-            entry.written_in = self.pipeline.push(Some(run), writes);
+            entry.written_in = self.memory.pipeline.push(Some(run), writes);
         }
         if let Some((at, start)) = entry.take_stale_turn_alarm() {
-            self.alarms.clear(at, Alarm::Turn(run, start));
+            self.memory.alarms.clear(at, Alarm::Turn(run, start));
         }
         for (due, key) in due_before {
-            self.alarms.clear_due(due, run, key);
+            self.memory.alarms.clear_due(due, run, key);
         }
         for (due, key) in due_after {
-            self.alarms.set_due(due, run, key);
+            self.memory.alarms.set_due(due, run, key);
         }
         touched
     }
@@ -145,22 +145,25 @@ impl Shard {
                 Touch::Run | Touch::Deadlines | Touch::Task | Touch::Timer(_) | Touch::Wait(_) => {}
             }
         }
-        let updates_wait =
-            self.cache.peek(run).is_some_and(|entry| !entry.run.volatile.admitted.is_empty());
+        let updates_wait = self
+            .memory
+            .cache
+            .peek(run)
+            .is_some_and(|entry| !entry.run.volatile.admitted.is_empty());
         if touched.contains(&Touch::Task) || updates_wait {
             self.offer_task(run);
         }
     }
 
     fn tell_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
-        if self.waiters.any(run) {
+        if self.memory.waiters.any(run) {
             self.check_waiters(run, rejected);
         }
     }
 
     /// Parks work until the run's workflow task ends; too many requests are refused.
     pub(super) fn park_busy(&mut self, run: RunId, todo: Todo) {
-        let parked = self.busy.entry(run).or_default();
+        let parked = self.memory.busy.entry(run).or_default();
         if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Request(..)) {
             parked.push_back(todo);
         } else if let Todo::Request(ticket, _) = todo {
@@ -170,9 +173,10 @@ impl Shard {
 
     /// Resumes parked work if the run has no started workflow task.
     fn wake_busy(&mut self, run: RunId) {
-        let started = self.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
-        if !started && let Some(parked) = self.busy.remove(&run) {
-            self.woken.extend(parked.into_iter().map(|todo| (run, todo)));
+        let started =
+            self.memory.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
+        if !started && let Some(parked) = self.memory.busy.remove(&run) {
+            self.memory.woken.extend(parked.into_iter().map(|todo| (run, todo)));
         }
     }
 
@@ -183,7 +187,7 @@ impl Shard {
     }
 
     fn track_attempt(&mut self, run: RunId, scheduled: EventNumber) {
-        let started = self.cache.peek(run).and_then(|entry| {
+        let started = self.memory.cache.peek(run).and_then(|entry| {
             let activity = entry.run.activities.get(&scheduled)?;
             match &activity.phase {
                 Phase::Started { session, detached: false, .. } => {

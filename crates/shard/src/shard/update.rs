@@ -74,7 +74,7 @@ impl Shard {
             Err(CallError::Refused(Refusal::RunClosed)) => {
                 // A retried start means the whole chain that it began, so the update goes to the
                 // next run.
-                match self.next_of(run).filter(|_| self.begun.contains_key(&ticket)) {
+                match self.next_of(run).filter(|_| self.memory.begun.contains_key(&ticket)) {
                     Some(next) => {
                         let asked = AwaitedUpdate::from(asked).at(next);
                         self.with_run(next, Todo::Request(ticket, asked));
@@ -95,7 +95,7 @@ impl Shard {
         request: UpdateRequest,
         wait_while_blocked: bool,
     ) -> Result<Reply, CallError> {
-        let entry = self.cache.peek(run).filter(|_| !wait_while_blocked);
+        let entry = self.memory.cache.peek(run).filter(|_| !wait_while_blocked);
         let new = entry.filter(|entry| entry.run.update_stage(&update).is_none());
         if let Some(blocked) = new.and_then(|entry| entry.run.blocked()) {
             return Err(CallError::Blocked(Box::new(blocked.clone())));
@@ -105,7 +105,7 @@ impl Shard {
 
     /// Waits until an update that was requested before, by any caller, reaches the requested stage.
     pub(super) fn look_up_update(&mut self, run: RunId, ticket: Ticket, asked: AwaitUpdate) {
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         let elsewhere = match entry.run.update_stage(&asked.update) {
             Some(Stage::CompletedIn(earlier)) => Some(earlier),
             Some(_) => {
@@ -138,7 +138,7 @@ impl Shard {
             let started = Started { run, started, update: None };
             return self.reply_after(run, ticket, Ok(started.into()));
         };
-        self.begun.insert(ticket, Begun { run, started });
+        self.memory.begun.insert(ticket, Begun { run, started });
         let StartUpdate { update, request, until, wait_while_blocked } = *update;
         let target = RunTarget { workflow, run: Some(run) };
         let asked = Update { target, update, request, until, wait_while_blocked };
@@ -152,7 +152,7 @@ impl Shard {
         ticket: Ticket,
         reply: Result<AnyAnswer, CallError>,
     ) -> (Option<RunId>, Result<AnyAnswer, CallError>) {
-        match self.begun.remove(&ticket) {
+        match self.memory.begun.remove(&ticket) {
             None => (None, reply),
             Some(Begun { run, .. }) if reply.as_ref().is_err_and(CallError::passing) => {
                 (Some(run), reply)
@@ -165,7 +165,7 @@ impl Shard {
     }
 
     fn next_of(&self, run: RunId) -> Option<RunId> {
-        match self.cache.peek(run)?.run.status {
+        match self.memory.cache.peek(run)?.run.status {
             Status::Open => None,
             Status::Closed { next_run, .. } => next_run,
         }

@@ -49,10 +49,6 @@ impl Waiters {
         self.of_run.contains_key(&run)
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Drops a waiter whose caller has disconnected.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         let Some(run) = self.runs.remove(&ticket) else { return };
@@ -85,7 +81,7 @@ impl Waiters {
 impl Shard {
     /// Answers when the condition holds, which may be at once.
     pub(super) fn await_run(&mut self, run: RunId, ticket: Ticket, until: Until) {
-        if self.waiters.count(run) >= self.limits.run_waiters {
+        if self.memory.waiters.count(run) >= self.limits.run_waiters {
             return self.reply(ticket, Err(CallError::Overloaded));
         }
         self.answer_or_keep(run, &mut News::default(), ticket, until);
@@ -94,14 +90,14 @@ impl Shard {
     /// Answers all waiters of the run whose condition holds.
     pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
         let mut news = News { rejected, waits: None };
-        for (ticket, until) in self.waiters.take(run) {
+        for (ticket, until) in self.memory.waiters.take(run) {
             self.answer_or_keep(run, &mut news, ticket, until);
         }
     }
 
     fn answer_or_keep(&mut self, run: RunId, news: &mut News<'_>, ticket: Ticket, until: Until) {
-        let Some(entry) = self.cache.peek(run) else {
-            return self.waiters.add(run, ticket, until);
+        let Some(entry) = self.memory.cache.peek(run) else {
+            return self.memory.waiters.add(run, ticket, until);
         };
         if let Some(answer) = until.answer(&entry.run, news) {
             return self.reply_after(run, ticket, answer);
@@ -110,9 +106,9 @@ impl Shard {
             // The next run has the update, or receives it now.
             (Until::Update(awaited), Status::Closed { next_run: Some(next), .. }) => {
                 let todo = Todo::Request(ticket, awaited.at(next));
-                self.woken.push_back((next, todo));
+                self.memory.woken.push_back((next, todo));
             }
-            (until, _) => self.waiters.add(run, ticket, until),
+            (until, _) => self.memory.waiters.add(run, ticket, until),
         }
     }
 }

@@ -21,11 +21,12 @@ use crate::{
 impl Shard {
     /// Offers the workflow task, now or when its delay is over.
     pub(super) fn offer_task(&mut self, run: RunId) {
-        let Some(entry) = self.cache.peek(run).filter(|entry| entry.run.task_pending()) else {
+        let Some(entry) = self.memory.cache.peek(run).filter(|entry| entry.run.task_pending())
+        else {
             return;
         };
         if let Some(at) = entry.run.task_not_before().filter(|at| *at > self.moment.now) {
-            return self.alarms.set(at, Alarm::TaskReady(run));
+            return self.memory.alarms.set(at, Alarm::TaskReady(run));
         }
         let except = match &entry.run.task {
             Task::Retry(retry) => retry.tried.clone(),
@@ -37,7 +38,7 @@ impl Shard {
     }
 
     pub(super) fn offer_activity(&mut self, run: RunId, scheduled: EventNumber) {
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         let Some(activity) = entry.run.activities.get(&scheduled) else { return };
         let ready = matches!(activity.phase, Phase::Ready { .. });
         if ready && !activity.closing && !entry.run.paused {
@@ -105,9 +106,9 @@ impl Shard {
             }
         };
         self.starts += 1;
-        let Some(entry) = self.cache.get(run) else { return };
+        let Some(entry) = self.memory.cache.get(run) else { return };
         if let Some(at) = entry.run.turn_deadline(&self.limits) {
-            self.alarms.set(at, Alarm::Turn(run, start));
+            self.memory.alarms.set(at, Alarm::Turn(run, start));
             entry.turn_alarm = Some((at, start));
         }
         let begins = given.previous == 0;
@@ -153,7 +154,7 @@ impl Shard {
     }
 
     fn eager_candidates(&self, run: RunId, most: usize) -> Vec<EventNumber> {
-        let Some(entry) = self.cache.peek(run) else { return Vec::new() };
+        let Some(entry) = self.memory.cache.peek(run) else { return Vec::new() };
         let run = &entry.run;
         run.activities
             .range(run.completed..)
@@ -180,7 +181,7 @@ impl Shard {
         eager: bool,
     ) {
         let Reply::ActivityGiven { start } = *reply else { return };
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.memory.cache.peek(run) else { return };
         let Some(given) = entry.run.activity_given(scheduled) else { return };
         let workflow = entry.run.workflow.clone();
         let token = ActivityToken { workflow, run, scheduled, start };
@@ -192,7 +193,7 @@ impl Shard {
     /// it.
     pub(super) fn is_over(&self, dispatch: &Dispatch) -> bool {
         let Dispatch::Activity { token, .. } = dispatch else { return false };
-        self.cache.peek(token.run).is_some_and(|entry| {
+        self.memory.cache.peek(token.run).is_some_and(|entry| {
             let activity = entry.run.activities.get(&token.scheduled);
             activity.is_none_or(|activity| activity.starts != token.start)
         })
@@ -206,7 +207,7 @@ impl Shard {
             return None;
         }
         let (run, work) = Work::of(dispatch);
-        let entry = self.cache.peek(run)?;
+        let entry = self.memory.cache.peek(run)?;
         let queue = match dispatch {
             Dispatch::Activity { given, .. } => given.spec.queue.clone(),
             Dispatch::Workflow { .. } | Dispatch::Query { .. } => entry.run.spec.queue.clone(),

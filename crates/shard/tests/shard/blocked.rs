@@ -1,5 +1,5 @@
-//! Updates of runs whose code does not fit their history: told at once, unless the caller waits for the
-//! repair.
+//! Updates of runs whose code does not fit their history fail immediately, unless the caller waits for
+//! the repair.
 
 use abide_core::{
     command::Ask,
@@ -45,7 +45,7 @@ fn mismatch() -> Blocked {
     Blocked { expected: "TimerStarted timer-1".into(), at: 5, ..Blocked::default() }
 }
 
-/// The worker that has the task finds that its code does not fit.
+/// The worker reports that its code does not fit the history.
 fn block(world: &mut World) {
     let token = world.take_task();
     let (cause, failure) = (TaskFailureCause::ReplayBlocked, Default::default());
@@ -53,7 +53,7 @@ fn block(world: &mut World) {
     world.report(shard_of("w"), report).expect("it is taken");
 }
 
-/// A worker with other code takes the task and answers it with these commands.
+/// A worker with a different build takes the task and completes it with these commands.
 fn repair(world: &mut World, asks: Vec<Ask>) {
     let offer = world.offers.pop().expect("the task is offered");
     let other = abide_core::dispatch::Worker { build: Some("repaired".into()), ..worker("other") };
@@ -127,7 +127,7 @@ fn a_caller_may_wait_until_the_run_is_repaired() {
     }
 }
 
-/// What the workflow has accepted stays; what it has completed is told whatever became of the code.
+/// Accepted updates stay accepted, and completed updates return their outcome although the run is blocked.
 #[test]
 fn an_accepted_update_is_told_as_far_as_it_is() {
     let mut world = started();

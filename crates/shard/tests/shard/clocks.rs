@@ -1,5 +1,5 @@
-//! A clock that is set forwards and back again. What is stored is due by the true time, what memory means
-//! to do is done in time, and a run's own time never goes back.
+//! A clock that is set forward and back again. Stored timers fire at the correct time, timers in memory
+//! fire on time, and the time of a run never goes backward.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use abide_core::{
     operation::{AnyAnswer, AwaitClose, CallError, Done},
     time::Timestamp,
 };
+use abide_store::rows::LogLimit;
 
 use crate::harness::{World, shard_of, target, timer};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A world whose clock was an hour ahead for a while. The workflow "old" has seen that time.
+/// A world whose clock was an hour ahead for a while. The workflow "old" recorded events at that time.
 fn after_a_jump() -> (World, RunId) {
     let mut world = World::new();
     let run = world.start("old");
@@ -24,13 +25,13 @@ fn after_a_jump() -> (World, RunId) {
     world.signal("old", "ahead").expect("it is taken");
     world.now = true_time;
     world.pass(Duration::ZERO);
-    // The shard is opened again by an alarm of that moment.
+    // A wake-up scheduled for that time reopens the shard.
     world.pass(Duration::ZERO);
     (world, run)
 }
 
 fn events(world: &World, id: &str, run: RunId) -> Vec<Event> {
-    let rows = world.tables.log(shard_of(id), run, 0, usize::MAX);
+    let rows = world.tables.log(shard_of(id), run, 0, LogLimit::rows(usize::MAX));
     rows.into_iter().flat_map(|row| codec::decode_events(row.events).expect("it decodes")).collect()
 }
 

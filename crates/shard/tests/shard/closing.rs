@@ -1,4 +1,4 @@
-//! Shards that are handed over, and shards whose lease is over.
+//! Shards that are handed over to another node, and shards whose lease has expired.
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
-//! Stories of a parent and its child, who live on different shards. Each is told once without a
-//! crash, and then once for every output that a shard makes on the way, with a crash in its place:
-//! the end is always the same.
+//! Scenarios of a parent and its child on different shards. Each runs once without a crash, and then
+//! once per output of a shard, with a crash instead of that output: the result is always the same.
 
 use abide_core::{
     command::{Ask, Command, ContinueAsNew},
@@ -17,15 +16,14 @@ use abide_store::WorkflowRuns;
 
 use crate::harness::{Crash, World, shard_of, worker, workflow};
 
-/// What the code of a run does in a turn, given its history.
+/// The workflow code: the commands of a task, given the history.
 type Code = fn(&[Fact]) -> Vec<Ask>;
 
-/// Who does what.
 #[derive(Clone, Copy)]
 struct Story {
     parent: Code,
     kid: Code,
-    /// A workflow has the child's id before.
+    /// Another workflow already uses the child's id.
     occupied: bool,
 }
 
@@ -84,13 +82,13 @@ fn a_child_whose_id_is_taken_is_refused() {
     assert_eq!(end.len(), 2);
 }
 
-/// News from the other side may come in another order after a crash.
+/// After a crash, messages from the other shard may arrive in a different order.
 fn sorted(mut end: End) -> End {
     end.iter_mut().for_each(|(_, names)| names.sort_unstable());
     end
 }
 
-/// Tells the story with a crash at every place, and gives its end.
+/// Runs the scenario with a crash at every output, and returns its result.
 fn survives(story: Story) -> End {
     assert_ne!(shard_of(PARENT), shard_of(KID));
     let mut whole = World::new();
@@ -111,7 +109,7 @@ fn survives(story: Story) -> End {
 }
 
 fn tell(world: &mut World, story: Story) -> End {
-    // A worker that gives its answers and hears of nothing, and a client that repeats its call.
+    // The worker completes tasks but never sees acknowledgements, and the client retries its call.
     for _ in 0..200 {
         if story.occupied && runs(world, KID).is_empty() {
             start(world, KID);
@@ -130,7 +128,7 @@ fn tell(world: &mut World, story: Story) -> End {
         } else if settled(world) {
             return end(world);
         } else {
-            // What was lost on the way is sent again, and what was delayed begins.
+            // Lost effects are resent, and delayed runs begin.
             world.pass(Limits::default().effect_timeout);
         }
     }
@@ -153,7 +151,7 @@ fn take_turn(world: &mut World, story: Story, token: TaskToken) {
     world.say(shard_of(id), Report::CompleteTask(token, Box::new(completion)));
 }
 
-/// The parent is closed, and nobody has anything left to send.
+/// The parent is closed, and both outboxes are empty.
 fn settled(world: &World) -> bool {
     let empty = |id| world.tables.outbox(shard_of(id), None, 9).is_empty();
     let closed = runs(world, PARENT).last().is_some_and(|run| run.closed_at.is_some());

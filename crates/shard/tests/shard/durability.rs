@@ -1,14 +1,17 @@
-//! Nothing leaves a shard before what it rests on is durable; a failed commit drops its memory.
+//! A shard sends nothing before the state behind it is durable; a failed commit resets the shard's memory.
 
 use abide_core::{
     command::Ask,
     limits::Limits,
-    operation::{AnyAnswer, CallError, Describe, Done, Signal, Started},
+    operation::{AnyAnswer, CallError, Describe, Done, Repair, Signal, Started},
     report::Report,
     run::Refusal,
 };
 use abide_shard::message::{Message, Notice};
-use abide_store::{CommitError, Write};
+use abide_store::{
+    Batch, CommitError, Write,
+    rows::{LogLimit, SnapshotRow},
+};
 
 use crate::harness::{Reads, World, same_shard, shard_of, signal, target, worker};
 
@@ -19,7 +22,7 @@ fn a_start_is_answered_and_offered_only_after_its_commit() {
     world.commit_at_once = false;
     world.offers.clear();
     let call = world.start_call("warm-2");
-    // The same shard as the first workflow, so that it is open already.
+    // The same shard as the first workflow, so that it is already open.
     let id = same_shard("warm");
     let call = abide_core::operation::Start { workflow: crate::harness::workflow(&id), ..call };
     let ticket = world.call(shard_of(&id), call);
@@ -112,6 +115,10 @@ fn a_run_whose_writes_are_refused_twice_is_set_aside() {
     }
     assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
     assert_eq!(world.notices, [Notice::SetAside(run, "a row is too large".into())]);
+    let repair = Repair { target: target("w"), identity: "operator".into() };
+    world.ask(shard_of("w"), repair).expect("it is repaired");
+    assert_eq!(world.notices.last(), Some(&Notice::Repaired(run)));
+    world.signal("w", "a").expect("it is served again");
 }
 
 #[test]
@@ -121,7 +128,7 @@ fn work_of_a_run_that_is_set_aside_is_not_offered_again_and_again() {
     for _ in 0..3 {
         world.commit_at_once = false;
         world.call(shard_of("w"), signal_call("a"));
-        // A second write of the run in the same batch is refused with it, not once more.
+        // A second write of the run in the same batch is refused with the first, and counts once.
         world.call(shard_of("w"), signal_call("b"));
         world.commit_at_once = true;
         world.commit(Err(CommitError::Refused("a row is too large".into())));
@@ -180,7 +187,7 @@ fn a_stale_epoch_halts_the_shard() {
     assert_eq!(world.halted.len(), 1);
 }
 
-/// The claim was still on its way when the store's answer to it was lost.
+/// The store's answer to the claim was lost while the claim was in flight.
 #[test]
 fn a_claim_of_unknown_outcome_that_lands_late_does_not_cost_the_shard() {
     let mut world = World::new();
@@ -197,7 +204,7 @@ fn a_claim_of_unknown_outcome_that_lands_late_does_not_cost_the_shard() {
     world.start("w");
 }
 
-/// The owner of a shard that somebody else claims meanwhile has no claim to doubt.
+/// An owner whose shard another node claims meanwhile has no claim of its own in doubt.
 #[test]
 fn a_claim_that_somebody_else_overtook_halts_the_shard() {
     let mut world = World::new();
@@ -237,8 +244,8 @@ fn everything_goes_on_after_a_crash() {
     );
 }
 
-/// Snapshots grow with what a run remembers, here the keys of signals. As many as before would cost the
-/// square of the run's length.
+/// Snapshots grow with the state of a run, here the keys of signals. At a fixed interval their total cost
+/// would be quadratic in the length of the run.
 #[test]
 fn a_growing_snapshot_is_renewed_ever_more_seldom() {
     let mut world = World::with_limits(Limits { snapshot_rows: 10, ..Limits::default() });
@@ -246,9 +253,35 @@ fn a_growing_snapshot_is_renewed_ever_more_seldom() {
     let mut renewals = std::collections::BTreeSet::new();
     for number in 0..1000 {
         world.signal("w", &number.to_string()).unwrap();
-        renewals.extend(world.tables.snapshot(shard_of("w"), run).map(|row| row.sequence));
+        let loaded = world.tables.load(shard_of("w"), run, LogLimit::rows(0));
+        renewals.extend(loaded.snapshot.map(|row| row.sequence));
     }
     assert!((10..20).contains(&renewals.len()), "{renewals:?}");
     let rows = world.run("w").log_rows;
     assert!(renewals.last().is_some_and(|last| *last > rows * 2 / 3), "{renewals:?}, {rows} rows");
+}
+
+#[test]
+fn a_run_is_folded_from_its_snapshot_or_from_the_whole_log_if_that_cannot_be_used() {
+    let mut world = World::with_limits(Limits { snapshot_rows: 3, ..Limits::default() });
+    let run = world.start("w");
+    for key in ["one", "two", "three", "four"] {
+        world.signal("w", key).unwrap();
+    }
+    let (before, shard) = (world.describe("w"), shard_of("w"));
+    let stored = world.tables.load(shard, run, LogLimit::rows(usize::MAX));
+    let snapshot = stored.snapshot.expect("there are enough rows");
+    let rows = world.tables.log(shard, run, 0, LogLimit::rows(usize::MAX)).len();
+    let undecodable = SnapshotRow { state: "?".into(), ..snapshot.clone() };
+    let misnumbered = SnapshotRow { sequence: snapshot.sequence + 1, ..snapshot.clone() };
+    let cases = [(snapshot, stored.log.len()), (undecodable, rows), (misnumbered, rows)];
+    for (snapshot, expected) in cases {
+        let epoch = world.tables.shard(shard).epoch;
+        let writes = vec![Write::PutSnapshot(snapshot.clone())];
+        world.tables.apply(&Batch { shard, epoch, writes }).unwrap();
+        world.crash();
+        world.largest_page = 0;
+        assert_eq!(world.describe("w"), before, "{snapshot:?}");
+        assert_eq!(world.largest_page, expected, "{snapshot:?}");
+    }
 }

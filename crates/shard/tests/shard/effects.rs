@@ -1,4 +1,4 @@
-//! What a run does to another workflow happens once, whatever is lost on the way.
+//! Effects of a run on another workflow happen exactly once, whichever messages are lost.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_some());
     world.send(shard_of("w"), Mail::Confirmed(key.clone()).into());
-    // A repeat that was sent before the confirmation may come after it.
+    // A duplicate that was sent before the confirmation may arrive after it.
     world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     world.pass(Limits::default().confirmed_retention);
@@ -154,13 +154,13 @@ fn a_child_that_the_store_never_lets_begin_is_reported_as_failed() {
     assert!(empty_boxes(&world));
 }
 
-/// What its source cannot have asked for is answered, so that it is not sent for ever.
+/// An effect that its source cannot have requested is answered, so that it is not resent for ever.
 #[test]
 fn an_effect_that_makes_no_sense_is_refused_once_and_for_all() {
     let mut world = World::new();
     let parent = world.start("parent");
     let token = world.take_task();
-    // The row of the outbox says something that the run's code did not.
+    // The outbox row differs from what the run's code requested.
     world.commit_at_once = false;
     let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
     let completion = abide_core::report::TaskCompletion { commands, ..Default::default() };
@@ -273,7 +273,7 @@ fn the_parents_close_reaches_its_children_as_their_policy_says() {
     }
 }
 
-/// What was sent before the target was there is not waited for.
+/// Effects that were sent before the target shard was loaded are resent without waiting for the timeout.
 #[test]
 fn effects_are_sent_again_as_soon_as_their_target_is_in_memory() {
     let mut world = World::with_limits(Limits { resent_effects: 2, ..Limits::default() });
@@ -302,7 +302,7 @@ fn effects_are_sent_again_as_soon_as_their_target_is_in_memory() {
     }
 }
 
-/// What is slow to answer is repeated, but not all at once, and nothing is forgotten over it.
+/// Unanswered effects are resent a few at a time, and none is forgotten.
 #[test]
 fn many_unanswered_effects_are_sent_again_a_few_at_a_time() {
     let limits = Limits { resent_effects: 10, ..Limits::default() };
@@ -310,7 +310,7 @@ fn many_unanswered_effects_are_sent_again_a_few_at_a_time() {
     let mut world = World::with_limits(limits);
     let parent = world.start("parent");
     let token = world.take_task();
-    // No other shard gets into memory, so nobody answers.
+    // No other shard is loaded, so no effect is answered.
     world.reads = Reads::Held;
     let elsewhere = |id: &String| shard_of(id) != shard_of("parent");
     let ids = (0..).map(|number| format!("kid-{number}")).filter(elsewhere).take(30);

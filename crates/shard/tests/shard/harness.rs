@@ -1,5 +1,5 @@
-//! A small world for directed tests: shards on the store in memory, driven step by step, with a clock
-//! that stands still unless a test moves it. Commits are answered when the test says so.
+//! A small world for directed tests: shards on the in-memory store, driven step by step, with a clock
+//! that only the test advances. The test decides when commits are answered.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,43 +28,49 @@ use abide_shard::{
     message::{Fetch, Fetched, Halt, Mail, Message, Notice, Offer, Output},
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, rows::LogRow};
+use abide_store::{
+    Batch, CommitError, ReadError, WaitFilter,
+    memory::Tables,
+    rows::{Loaded, LogLimit, LogRow},
+};
 
 /// Shards on one store.
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    /// What shards that are opened call their owner.
+    /// Owner name that opened shards write to the store.
     pub(crate) owner: &'static str,
     pub(crate) tables: Tables,
     pub(crate) shards: BTreeMap<ShardId, Shard>,
-    /// Commits that wait for [`World::commit`].
+    /// Commits in flight, answered by [`World::commit`].
     pub(crate) commits: VecDeque<Batch>,
-    /// Commits are answered at once.
+    /// Whether commits are answered immediately.
     pub(crate) commit_at_once: bool,
-    /// What the store answers to every commit, if it takes none.
+    /// The error with which the store answers every commit, if set.
     pub(crate) trouble: Option<CommitError>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) reads: Reads,
-    /// Answers of the store that wait for [`World::answer_read`].
+    /// Rows of the largest page of a log that was read.
+    pub(crate) largest_page: usize,
+    /// Reads in flight, answered by [`World::answer_read`].
     held: VecDeque<(ShardId, Message)>,
     pub(crate) replies: BTreeMap<Ticket, Result<AnyAnswer, CallError>>,
-    /// What workers were told.
+    /// Messages that were sent to workers.
     pub(crate) acknowledged: BTreeMap<Ticket, Result<ReportAnswer, CallError>>,
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<Halt>,
-    /// How many shards were released.
+    /// Number of released shards.
     pub(crate) released: usize,
-    /// The lease is good.
+    /// Whether the lease is valid.
     pub(crate) trusted: bool,
-    /// How many effects were sent to other shards.
+    /// Number of effects sent to other shards.
     pub(crate) delivered: usize,
-    /// Matches that came to nothing.
+    /// Matches that the shard declined.
     pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
-    /// How many outputs shards have made.
+    /// Number of outputs that shards have produced.
     pub(crate) outputs: usize,
-    /// What crashes instead of making output number so and so.
+    /// Output number at which a crash happens instead of the output, and what crashes.
     pub(crate) fuse: Option<(usize, Crash)>,
     tickets: Ticket,
     limits: Arc<Limits>,
@@ -74,20 +80,20 @@ pub(crate) struct World {
 /// What loses its memory in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
-    /// Every shard, and every message under way.
+    /// All shards and all messages in flight.
     All,
-    /// The shard alone.
+    /// Only the shard.
     Shard,
 }
 
-/// What becomes of reads.
+/// How reads are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// They are answered at once.
+    /// Immediately.
     Answered,
-    /// They begin now and are answered later.
+    /// Later, with the data at the time of the request.
     Held,
-    /// They fail.
+    /// With an error.
     Failing,
 }
 
@@ -107,6 +113,7 @@ impl World {
             trouble: None,
             notices: Vec::new(),
             reads: Reads::Answered,
+            largest_page: 0,
             held: VecDeque::new(),
             replies: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
@@ -126,7 +133,7 @@ impl World {
         }
     }
 
-    /// Sends a message to a shard, which is opened first if it is not there.
+    /// Sends a message to a shard, and opens the shard first if necessary.
     pub(crate) fn send(&mut self, shard: ShardId, message: Message) {
         if !self.shards.contains_key(&shard) {
             let limits = Arc::clone(&self.limits);
@@ -162,6 +169,9 @@ impl World {
                     Reads::Answered | Reads::Held => Ok(self.fetch(id, fetch)),
                     Reads::Failing => Err(ReadError::Unavailable("no answer".into())),
                 };
+                if let Ok(Fetched::Log(rows) | Fetched::Load(Loaded { log: rows, .. })) = &fetched {
+                    self.largest_page = self.largest_page.max(rows.len());
+                }
                 let answer = (id, Message::Fetched(ticket, fetched));
                 if self.reads == Reads::Held {
                     self.held.push_back(answer);
@@ -208,7 +218,7 @@ impl World {
         match fetch {
             Fetch::Shard => Fetched::Shard(tables.shard(shard)),
             Fetch::RunsOf(runs, limit) => Fetched::Runs(tables.runs_of(shard, &runs, limit)),
-            Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, run)),
+            Fetch::Load(run, limit) => Fetched::Load(tables.load(shard, run, limit)),
             Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, run, after, limit)),
             Fetch::Tasks(after, limit) => {
                 Fetched::Tasks(tables.tasks(shard, after.as_ref(), limit))
@@ -229,20 +239,20 @@ impl World {
         }
     }
 
-    /// Answers the oldest waiting commit: applied, or with an error.
+    /// Answers the oldest commit in flight: applies it, or fails it.
     pub(crate) fn commit(&mut self, answer: Result<(), CommitError>) {
         let batch = self.commits.pop_front().expect("a commit waits");
         let result = answer.and_then(|()| self.tables.apply(&batch));
         self.deliver(batch.shard, Message::Committed(result));
     }
 
-    /// Answers the oldest read that was held, with what the store had when it began.
+    /// Answers the oldest held read, with the data at the time of the request.
     pub(crate) fn answer_read(&mut self) {
         let (shard, answer) = self.held.pop_front().expect("a read waits");
         self.deliver(shard, answer);
     }
 
-    /// Moves the clock and lets every shard know.
+    /// Advances the clock and ticks every shard.
     pub(crate) fn pass(&mut self, duration: Duration) {
         self.now = self.now.saturating_add(duration);
         let shards: Vec<_> = self.shards.keys().copied().collect();
@@ -251,7 +261,7 @@ impl World {
         }
     }
 
-    /// All memory is lost; the store stays.
+    /// Drops all memory; the store stays.
     pub(crate) fn crash(&mut self) {
         self.shards.clear();
         self.commits.clear();
@@ -259,7 +269,7 @@ impl World {
         self.dispatches.clear();
     }
 
-    /// A client asks.
+    /// Sends a client's call.
     pub(crate) fn call(&mut self, shard: ShardId, asked: impl Into<RunOperation>) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
@@ -267,7 +277,7 @@ impl World {
         ticket
     }
 
-    /// A client asks and expects an answer at once.
+    /// Sends a client's call, and returns the immediate reply.
     pub(crate) fn ask(
         &mut self,
         shard: ShardId,
@@ -277,7 +287,7 @@ impl World {
         self.replies.remove(&ticket).expect("the call is answered")
     }
 
-    /// A worker says something of its work.
+    /// Sends a worker's report.
     pub(crate) fn say(&mut self, shard: ShardId, report: Report) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
@@ -285,7 +295,7 @@ impl World {
         ticket
     }
 
-    /// A worker says something of its work and expects an answer at once.
+    /// Sends a worker's report, and returns the immediate reply.
     pub(crate) fn report(
         &mut self,
         shard: ShardId,
@@ -328,7 +338,7 @@ impl World {
         )
     }
 
-    /// A worker takes the last offer.
+    /// Matches the last offer with a worker.
     pub(crate) fn take(&mut self, session: &str) -> Dispatch {
         let offer = self.offers.pop().expect("something is offered");
         self.offers.retain(|other| other.run != offer.run || other.work != offer.work);
@@ -359,10 +369,10 @@ impl World {
         }
     }
 
-    /// The current run as its log in the store tells it.
+    /// The current run, rebuilt from its log in the store.
     pub(crate) fn run(&mut self, id: &str) -> Run {
         let current = self.describe(id).run;
-        let rows = self.tables.log(shard_of(id), current, 0, usize::MAX);
+        let rows = self.tables.log(shard_of(id), current, 0, LogLimit::rows(usize::MAX));
         let mut run: Option<Run> = None;
         for row in rows {
             let bytes = row.events.len();
@@ -383,7 +393,7 @@ impl World {
     }
 
     pub(crate) fn facts(&self, id: &str, run: RunId) -> Vec<Fact> {
-        let rows: Vec<LogRow> = self.tables.log(shard_of(id), run, 0, usize::MAX);
+        let rows: Vec<LogRow> = self.tables.log(shard_of(id), run, 0, LogLimit::rows(usize::MAX));
         rows.into_iter()
             .flat_map(|row| codec::decode_events(row.events).expect("it decodes"))
             .map(|event| event.body.fact)

@@ -1,4 +1,4 @@
-//! What runs of one namespace cannot do to workflows of another, unless that one accepts it.
+//! Runs of one namespace cannot affect workflows of another, unless that namespace accepts it.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use abide_core::{
     operation::{AnyAnswer, Describe, Started},
 };
 use abide_shard::borders::Borders;
+use abide_store::rows::LogLimit;
 
 use crate::harness::{World, workflow};
 
@@ -43,7 +44,7 @@ fn cancel(target: Target, mode: CancelMode) -> Ask {
     Ask::CancelExternal { target, mode, reason: String::new() }
 }
 
-/// A victim in `billing`, and a run in `default` that does all it can to it.
+/// A target in `billing`, and a run in `default` that tries every command on it.
 fn attack(world: &mut World) -> (RunId, RunId) {
     let mut call = world.start_call("victim");
     call.workflow = foreign("victim");
@@ -68,14 +69,14 @@ fn attack(world: &mut World) -> (RunId, RunId) {
 }
 
 fn history(world: &World, workflow: &WorkflowKey, run: RunId) -> Vec<&'static str> {
-    let rows = world.tables.log(shard(workflow), run, 0, usize::MAX);
+    let rows = world.tables.log(shard(workflow), run, 0, LogLimit::rows(usize::MAX));
     rows.into_iter()
         .flat_map(|row| abide_core::codec::decode_events(row.events).expect("it decodes"))
         .map(|event| event.body.fact.name())
         .collect()
 }
 
-/// Why commands of the run failed, in order.
+/// The failure causes of the run's commands, in order.
 fn causes(world: &World, run: RunId) -> Vec<DeliveryFailure> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "only failures have a cause")]
     let cause = |fact| match fact {
@@ -93,7 +94,7 @@ fn a_namespace_takes_no_command_from_another_by_default() {
     let (source, victim) = attack(&mut world);
     let mut causes = causes(&world, source);
     causes.sort_unstable();
-    // The last of them names a child that the source does not have.
+    // The last effect refers to a child that the source does not have.
     let refused = [DeliveryFailure::NamespaceRefused; 4];
     assert_eq!(causes, [&[DeliveryFailure::NotFound], &refused[..]].concat());
     assert_eq!(history(&world, &foreign("victim"), victim), ["RunStarted", "TaskScheduled"]);
@@ -118,7 +119,7 @@ fn a_namespace_takes_what_it_accepts_and_nothing_goes_back() {
     assert_eq!(victims[2..], ["SignalReceived", "RunCancelRequested", "RunTerminated"]);
     let child = RunId::of_child(source, 5, world.now);
     assert_eq!(history(&world, &foreign("child"), child)[0], "RunStarted");
-    // A child may tell its parent that it has ended, and do nothing else there.
+    // A child may report its end to its parent, and nothing else.
     let place = world.offers.iter().rposition(|offer| offer.run == child).expect("its task");
     let offer = world.offers.remove(place);
     world.offers.push(offer);

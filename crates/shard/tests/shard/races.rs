@@ -1,4 +1,4 @@
-//! Things that happen while others are on their way: parked requests, reads in flight, resets.
+//! Races: parked requests, reads in flight, resets.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn child(id: &str) -> Ask {
     }))
 }
 
-/// A run whose close was refused and whose task is started again: it takes no signals now.
+/// A run whose close was refused and whose task was started again: it accepts no signals now.
 fn busy(world: &mut World) -> TaskToken {
     world.start("w");
     let token = world.take_task();
@@ -153,8 +153,8 @@ fn a_reset_gives_workers_their_credit_back() {
     assert_eq!((world.dispatches.len(), world.unmatched), (0, 1));
 }
 
-/// The stored due time has passed, but the attempt was alive since; the timer that only memory knows
-/// must survive a crowd of near ones.
+/// The stored due time has passed, but a heartbeat has moved the deadline in memory. That timer must
+/// survive while many near timers are loaded.
 #[test]
 fn a_silent_attempt_times_out_however_many_timers_are_near() {
     let mut world = World::with_limits(Limits { near_timers: 3, ..Limits::default() });
@@ -229,8 +229,8 @@ fn runs_whose_task_failed_leave_memory() {
     assert!(runs.iter().filter(|run| shard.peek(**run).is_some()).count() <= 2);
 }
 
-/// A newer version wrote an event that this one does not know: the run is there, nobody may act as if
-/// it were not.
+/// A newer version wrote an event that this version does not know: the run exists, so its id must not be
+/// treated as free.
 #[test]
 fn a_run_that_cannot_be_read_is_not_taken_for_absent() {
     let mut world = World::new();
@@ -264,7 +264,7 @@ fn an_update_is_not_rejected_and_accepted() {
     assert!(matches!(reply, ReportAnswer::TaskRefused { .. }));
 }
 
-/// The move was meant for the timer that code has cancelled.
+/// The reschedule was meant for the timer that the code has cancelled.
 #[test]
 fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     let mut world = World::new();
@@ -278,6 +278,7 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
         target: target("w"),
         what: "t".into(),
         fire_at: at.saturating_add(Duration::from_secs(5000)),
+        after: None,
         identity: "operator".into(),
         key: None,
     };
@@ -287,7 +288,8 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     assert_eq!(run.timers.values().map(|timer| timer.spec.fire_at).collect::<Vec<_>>(), [at]);
 }
 
-/// A task for updates alone is not written; a signal that waits for its end must not be forgotten with it.
+/// A task that only carries updates is not written to the log. A signal that waits for the task's end must
+/// not be lost with it.
 #[test]
 fn a_signal_that_came_during_a_task_for_updates_is_shown_after_a_crash() {
     let mut world = World::new();

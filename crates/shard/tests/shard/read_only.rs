@@ -1,5 +1,5 @@
-//! A store that takes no writes: calls that change something are refused at once, all others go on, and
-//! so does everything when the store takes writes again.
+//! A store that accepts no writes: mutations are refused immediately, reads continue, and mutations work
+//! again once the store accepts writes.
 
 use std::time::Duration;
 
@@ -67,6 +67,25 @@ fn while_the_disk_is_full_changes_are_refused_at_once_and_reads_go_on() {
         world.pass(Duration::from_secs(1));
     }
     assert!(world.notices.contains(&Notice::ReadOnly(full())));
+}
+
+/// The claim of the earlier owner stands until the store accepts the next one.
+#[test]
+fn what_an_earlier_owner_still_writes_is_shown_by_the_next_one() {
+    let mut world = World::new();
+    world.start("w");
+    let shard = shard_of("w");
+    let mut earlier = world.shards.remove(&shard).expect("it is open");
+    (world.owner, world.trouble) = ("next", Some(full()));
+    assert_eq!(world.describe("w").last_event, 2);
+    for (key, last_event) in [("one", 3), ("two", 4)] {
+        let next = world.shards.insert(shard, earlier).expect("it is open");
+        world.trouble = None;
+        world.signal("w", key).expect("its epoch is still the last");
+        earlier = world.shards.insert(shard, next).expect("it is open");
+        world.trouble = Some(full());
+        assert_eq!(world.describe("w").last_event, last_event);
+    }
 }
 
 #[test]

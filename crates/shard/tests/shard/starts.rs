@@ -1,4 +1,4 @@
-//! At most one open run per workflow id, one run per key, and policies for what exists.
+//! At most one open run per workflow id, one run per idempotency key, and the conflict and reuse policies.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn an_open_run_can_be_used_with_a_signal() {
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
-/// The clock of the client has no part in it.
+/// The delay does not depend on the client's clock.
 #[test]
 fn a_delay_is_counted_from_the_start_by_the_engine() {
     let mut world = World::new();
@@ -208,7 +208,7 @@ fn a_start_that_read_the_current_run_before_another_began_looks_again() {
     };
     replace(&mut world);
     world.answer_read();
-    // The first knows the current run and reads it; the second asks which one that is.
+    // The first call knows the current run and reads it; the second looks up which run is current.
     replace(&mut world);
     world.reads = Reads::Answered;
     world.answer_read();
@@ -225,12 +225,26 @@ fn a_start_comes_to_its_end_although_no_run_stays_in_memory() {
         start(&mut world, |call| call.key = Some(key.into())).unwrap();
         close(&mut world, Ask::CompleteRun(Vec::new()));
     }
-    // All older runs are read for the key, and the current one has left memory by then.
+    // The shard reads all older runs to find the key; meanwhile the current run is evicted.
     start(&mut world, |call| call.key = Some("three".into())).unwrap();
     assert_eq!(world.run("w").ordinal, 3);
 }
 
-/// Refused, because the key was used for something else.
+/// Rows may be as large as a request, so that many at once would need much memory.
+#[test]
+fn pages_of_a_log_end_by_their_bytes() {
+    let mut world = World::with_limits(Limits { log_page_bytes: 1, ..Limits::default() });
+    world.start("w");
+    for key in ["one", "two", "three"] {
+        world.signal("w", key).unwrap();
+    }
+    let before = world.describe("w");
+    world.crash();
+    assert_eq!(world.describe("w"), before);
+    assert_eq!(world.largest_page, 1);
+}
+
+/// Refused because the key was used for a different request.
 #[track_caller]
 fn key_is_reused(reply: Result<AnyAnswer, CallError>) {
     assert_eq!(reply.expect_err("the key was used"), Refusal::KeyReused("one".into()).into());

@@ -1,4 +1,4 @@
-//! Timers fire once, at their time, wherever the run and the entry are: in memory or in the store.
+//! Timers fire exactly once and on time, whether the run and its due row are in memory or in the store.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn a_timer_far_away_fires_exactly_when_it_is_due() {
     assert_eq!(fired(&world, "w", run), 1);
 }
 
-/// Rows of a newer version, more of them than a read gives at a time.
+/// Rows of a newer version, more than one page of them.
 #[test]
 fn what_is_due_and_cannot_be_read_is_told_and_keeps_no_timer_from_firing() {
     let mut world = World::with_limits(Limits { page_rows: 2, ..Limits::default() });
@@ -60,7 +60,7 @@ fn what_is_due_and_cannot_be_read_is_told_and_keeps_no_timer_from_firing() {
     world.crash();
     world.send(shard_of("w"), Message::Tick);
     world.pass(HOUR);
-    // What was read by then falls due.
+    // Rows that have been read by now become due.
     world.pass(Duration::ZERO);
     assert_eq!(fired(&world, "w", run), 1);
     assert_eq!(world.notices.len(), 5);
@@ -69,7 +69,7 @@ fn what_is_due_and_cannot_be_read_is_told_and_keeps_no_timer_from_firing() {
     }
 }
 
-/// A busy shard would else hold every task of the last seconds.
+/// Otherwise a busy shard would keep the deadlines of all recent tasks in memory.
 #[test]
 fn the_deadline_of_a_task_is_forgotten_when_it_ends() {
     let wake_at = |world: &World| world.shards[&shard_of("w")].wake_at();
@@ -93,7 +93,7 @@ fn a_timer_whose_row_is_not_committed_when_the_index_is_read_is_not_missed() {
     let completion =
         TaskCompletion { commands: vec![timer("t", fire_at).into()], ..TaskCompletion::default() };
     world.say(shard_of("w"), Report::CompleteTask(token, Box::new(completion)));
-    // The next part of the index is read while the commit is under way.
+    // The next page of the index is read while the commit is in flight.
     world.pass(Duration::from_secs(40));
     world.commit_at_once = true;
     world.commit(Ok(()));
@@ -150,6 +150,7 @@ fn ten_thousand_moves_leave_one_entry() {
             target: target("w"),
             what: "t".into(),
             fire_at,
+            after: None,
             identity: "operator".into(),
             key: None,
         };
@@ -160,6 +161,26 @@ fn ten_thousand_moves_leave_one_entry() {
     assert_eq!(fired(&world, "w", run), 0);
     world.pass(Duration::from_secs(1));
     assert_eq!(fired(&world, "w", run), 1);
+}
+
+#[test]
+fn a_repeated_move_is_answered_with_the_due_time_that_is_recorded() {
+    let mut world = World::new();
+    sleeping(&mut world, "w", HOUR);
+    let first = world.now + 2 * HOUR;
+    for repeat in [false, true] {
+        let call = RescheduleTimer {
+            target: target("w"),
+            what: "t".into(),
+            fire_at: world.now + 2 * HOUR,
+            after: Some(2 * HOUR),
+            identity: "operator".into(),
+            key: Some("m".into()),
+        };
+        let Ok(AnyAnswer::Done(done)) = world.ask(shard_of("w"), call) else { panic!() };
+        assert_eq!((done.repeat, done.fire_at), (repeat, Some(first)));
+        world.pass(Duration::from_secs(1));
+    }
 }
 
 #[test]
@@ -176,7 +197,7 @@ fn repair_recreates_a_lost_row_and_the_timer_fires_once() {
     assert_eq!(fired(&world, "w", run), 1);
 }
 
-/// Listed, but nobody waits: people would be asked for what nobody needs.
+/// A stale row in the list of waits would ask people for decisions that no run needs.
 #[test]
 fn repair_removes_what_is_listed_and_not_waited_for() {
     let mut world = World::new();
@@ -228,10 +249,10 @@ fn the_sweeper_finds_a_run_without_any_row() {
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }
 
-/// Who waits for a run hears nothing of it.
+/// Callers that wait for the run do not notice the failed sweep.
 #[test]
 fn a_sweep_that_fails_is_made_again_and_disturbs_nobody() {
-    // Nothing else is read while the test lasts.
+    // With this window the shard reads nothing else during the test.
     let mut world = World::with_limits(Limits { near_window: 24 * HOUR, ..Limits::default() });
     sleeping(&mut world, "w", HOUR);
     let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
@@ -249,7 +270,7 @@ fn delete_due(world: &mut World, key: DueKey) {
     apply(world, Write::DeleteDue(key));
 }
 
-/// Writes behind the engine's back.
+/// Writes to the store directly, bypassing the shard.
 fn apply(world: &mut World, write: Write) {
     let shard = shard_of("w");
     let epoch = world.tables.shard(shard).epoch;

@@ -1,5 +1,5 @@
-//! Updates that come with a start, updates that are looked up by id, and what their callers are told
-//! whatever is lost on the way.
+//! Updates that are sent with a start, updates that are looked up by id, and the answers of their callers
+//! after crashes and lost messages.
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
@@ -22,7 +22,7 @@ fn request() -> UpdateRequest {
     UpdateRequest { name: "pay".into(), ..UpdateRequest::default() }
 }
 
-/// A start with the update `u`, under keys of its own.
+/// A start with the update `u` and its own idempotency keys.
 fn start_call(world: &mut World) -> Start {
     let asked = StartUpdate {
         update: "u".into(),
@@ -60,7 +60,7 @@ fn told(world: &mut World, ticket: Ticket) -> Result<AnyAnswer, CallError> {
     world.replies.remove(&ticket).expect("the caller is told")
 }
 
-/// What the caller of a start with an update is told: the run, whether it is new, and of the update.
+/// The answer to a start with an update: the run, whether it is new, and the update's stage.
 fn both(world: &mut World, ticket: Ticket) -> (RunId, bool, Result<AnyAnswer, CallError>) {
     match told(world, ticket) {
         Ok(AnyAnswer::Started(Started { run, started, update: Some(update) })) => {
@@ -109,7 +109,7 @@ fn continue_as_new(world: &mut World, updates: &[&str]) -> Ask {
     Ask::ContinueAsNew(Box::new(ContinueAsNew { spec, signals: Vec::new(), updates }))
 }
 
-/// A world whose shard is in memory, so that the next commit is that of a call.
+/// A world whose shard is already loaded, so that the next commit belongs to the call under test.
 fn opened() -> World {
     let mut world = World::new();
     world.ask(shard_of("w"), Describe { target: target("w") }).expect_err("there is no run");
@@ -143,7 +143,7 @@ fn a_start_that_is_not_written_tells_nothing_of_its_update() {
     assert_eq!(runs(&world), 0);
 }
 
-/// The crash comes after the start is written, after the update is accepted, or after its outcome.
+/// The crash happens after the start is written, after the update is accepted, or after its outcome.
 #[test]
 fn a_repeat_starts_and_updates_once_wherever_the_first_was_lost() {
     for steps in 0..3 {
@@ -220,7 +220,7 @@ fn a_repeat_follows_the_run_that_it_began() {
     let start = start_call(&mut world);
     call(&mut world, &start);
     world.crash();
-    // The run goes on without the update, which was lost with the memory.
+    // The run continues without the update, which was only in memory.
     world.describe("w");
     let token = world.take_task();
     let next = continue_as_new(&mut world, &[]);
@@ -288,7 +288,7 @@ fn what_comes_with_a_start_is_checked_before_anything_is_written() {
     check(
         &mut world,
         &|start| start.signal = Some(SignalReceived { name: "s".into(), ..Default::default() }),
-        "update stands beside a signal: send one of them",
+        "update excludes a signal: send only one of them",
     );
     check(
         &mut world,

@@ -1,4 +1,4 @@
-//! Work reaches workers, comes back when they are lost, and is never done twice on purpose.
+//! Tasks are delivered to workers, requeued when a worker is lost, and never delivered twice on purpose.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use abide_core::{
     run::{Refusal, Resolution},
 };
 use abide_shard::message::Message;
+use abide_store::rows::LogLimit;
 use bytes::Bytes;
 
 use crate::harness::{World, activity, shard_of, target, worker};
@@ -54,7 +55,7 @@ fn resolve(world: &mut World, token: ActivityToken) -> Result<ReportAnswer, Call
 fn an_eager_start_is_in_the_row_that_schedules_the_activity() {
     let mut world = World::new();
     let token = with_activity(&mut world, Delivery::AtLeastOnce);
-    let rows = world.tables.log(shard_of("w"), token.run, 0, 10);
+    let rows = world.tables.log(shard_of("w"), token.run, 0, LogLimit::rows(10));
     assert_eq!(rows.len(), 2);
     assert!(!rows[1].notes.is_empty(), "the start is a note of the same row");
     assert!(resolve(&mut world, token).is_ok());
@@ -123,7 +124,7 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
     assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
 }
 
-/// An attempt that its worker has left to somebody outside.
+/// An attempt that its worker has detached, for completion from outside.
 fn detached(world: &mut World) -> ActivityToken {
     let token = with_activity(world, Delivery::AtMostOnce);
     let left = world.report(shard_of("w"), Report::DetachAttempt(token.clone()));
@@ -301,7 +302,8 @@ fn inputs_over_the_buffer_wait_unacknowledged_until_the_task_ends() {
     assert_eq!(signals, 2);
 }
 
-/// Somebody outside is quicker than the store: the attempt never leaves, and its credit is given back.
+/// A report from outside arrives before the store's answer: the attempt is not sent to a worker, and its
+/// credit is returned.
 #[test]
 fn an_attempt_that_is_reported_before_it_has_left_is_not_sent() {
     let mut world = World::new();

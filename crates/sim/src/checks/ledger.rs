@@ -49,7 +49,7 @@ pub struct Story {
     /// Names of buffered inputs that no longer applied.
     pub dropped: Vec<String>,
     /// Position between two tasks.
-    pub place: records::Place,
+    pub place: records::TaskPosition,
 }
 
 impl Ledger {
@@ -131,7 +131,7 @@ impl Story {
             completed: BTreeSet::new(),
             settled: BTreeMap::new(),
             dropped: Vec::new(),
-            place: records::Place::default(),
+            place: records::TaskPosition::default(),
         };
         for record in first {
             if let Record::Event(event) = record {

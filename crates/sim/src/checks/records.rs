@@ -13,7 +13,7 @@ use super::{Check, Checked, Violation, ledger::Story};
 
 /// Position in a history between two tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum TaskPosition {
     #[default]
     Between,
     /// A task was started: only its end may follow.
@@ -23,7 +23,7 @@ pub enum Place {
 }
 
 /// All checks on one event.
-pub fn check(run: &Run, place: &mut Place, event: &Event, latest: Timestamp) -> Checked {
+pub fn check(run: &Run, place: &mut TaskPosition, event: &Event, latest: Timestamp) -> Checked {
     nothing_after_the_close(run, event)?;
     times_are_monotonic(run, event)?;
     not_in_the_future(run, event, latest)?;
@@ -59,29 +59,29 @@ pub fn not_in_the_future(run: &Run, event: &Event, latest: Timestamp) -> Checked
 }
 
 /// Commands come directly after TaskCompleted, and the end of a task directly after its start.
-fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
+fn order(run: &Run, place: &mut TaskPosition, event: &Event) -> Checked {
     let fact = &event.body.fact;
     let wrong =
         |why: &str| Err(Violation::of(Check::Order, run.id, format!("{} {why}", show(event))));
     let ends_task =
         matches!(fact, Fact::TaskCompleted(_) | Fact::TaskFailed(_) | Fact::TaskTimedOut(_));
-    if (*place == Place::Started) != ends_task {
+    if (*place == TaskPosition::Started) != ends_task {
         return wrong("does not stand between the start of a task and its end, or does");
     }
     // A run that is cancelled before its code starts has no task to complete.
     let unbegun = matches!(fact, Fact::RunCancelled(_)) && run.first_task_at.is_some();
     if let Some(by) = command_of(fact).filter(|_| !unbegun) {
         return match *place {
-            Place::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
-            Place::Commands(_) | Place::Between | Place::Started => {
+            TaskPosition::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
+            TaskPosition::Commands(_) | TaskPosition::Between | TaskPosition::Started => {
                 wrong("does not follow its TaskCompleted")
             }
         };
     }
     *place = match fact {
-        Fact::TaskStarted(_) => Place::Started,
-        Fact::TaskCompleted(_) => Place::Commands(event.number),
-        _ => Place::Between,
+        Fact::TaskStarted(_) => TaskPosition::Started,
+        Fact::TaskCompleted(_) => TaskPosition::Commands(event.number),
+        _ => TaskPosition::Between,
     };
     Ok(())
 }

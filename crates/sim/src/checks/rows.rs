@@ -16,7 +16,7 @@ use abide_shard::{
 use abide_store::{
     RunFilter, WaitFilter,
     memory::Tables,
-    rows::{DueKey, TaskKey},
+    rows::{DueKey, Loaded, LogLimit, TaskKey},
 };
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ use super::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum RowKey {
     Task(TaskKey),
     Due(DueKey),
     Wait(RunId, Bytes),
@@ -64,26 +64,26 @@ pub fn rows_are_the_projection(
     }
 }
 
-fn wrong(what: String, place: &Place) -> Violation {
+fn wrong(what: String, place: &RowKey) -> Violation {
     let run = match place {
-        Place::Task(key) => key.run,
-        Place::Due(key) => key.run,
-        Place::Wait(run, _) | Place::Outbox(run, _) | Place::Run(run) => *run,
+        RowKey::Task(key) => key.run,
+        RowKey::Due(key) => key.run,
+        RowKey::Wait(run, _) | RowKey::Outbox(run, _) | RowKey::Run(run) => *run,
     };
     Violation::of(Check::Rows, run, what)
 }
 
-fn place(row: &Row) -> Place {
+fn place(row: &Row) -> RowKey {
     match row {
-        Row::Task(row) => Place::Task(row.key.clone()),
-        Row::Due(row) => Place::Due(row.key()),
-        Row::Wait(row) => Place::Wait(row.run, row.wait.clone()),
-        Row::Outbox(row) => Place::Outbox(row.run, row.number),
-        Row::Run(row) => Place::Run(row.run),
+        Row::Task(row) => RowKey::Task(row.key.clone()),
+        Row::Due(row) => RowKey::Due(row.key()),
+        Row::Wait(row) => RowKey::Wait(row.run, row.wait.clone()),
+        Row::Outbox(row) => RowKey::Outbox(row.run, row.number),
+        Row::Run(row) => RowKey::Run(row.run),
     }
 }
 
-fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeMap<Place, Row> {
+fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeMap<RowKey, Row> {
     let mut rows = Vec::new();
     for shard in shards {
         rows.extend(tables.tasks(shard, None, usize::MAX).into_iter().map(Row::Task));
@@ -117,10 +117,11 @@ pub fn snapshots_and_tails_fold_to_the_same(ledger: &Ledger, tables: &Tables) ->
 fn same_from_snapshot(story: &Story, tables: &Tables) -> Checked {
     let id = story.run.id;
     let broken = |what: String| Violation::of(Check::Snapshots, id, what);
-    let Some(row) = tables.snapshot(story.shard, id) else { return Ok(()) };
+    let Loaded { snapshot, log } = tables.load(story.shard, id, LogLimit::rows(usize::MAX));
+    let Some(row) = snapshot else { return Ok(()) };
     let unreadable = || broken("the snapshot cannot be read".into());
     let mut run = Run::from_snapshot(&row.state).ok_or_else(unreadable)?;
-    for row in tables.log(story.shard, id, row.sequence, usize::MAX) {
+    for row in log {
         let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
         let records = codec::decode_row(&encoded).map_err(|error| broken(error.to_string()))?;
         run.fold_more(&records).map_err(|error| broken(error.to_string()))?;

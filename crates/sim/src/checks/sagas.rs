@@ -13,7 +13,7 @@ use crate::code::{NOT_UNDONE, STEP, STUBBORN_UNDO, UNDO, UNDONE};
 
 /// An activity of a saga: when it was scheduled, when it ended, and whether it succeeded.
 #[derive(Clone, Copy, Debug)]
-struct Work {
+struct SagaActivity {
     scheduled: EventNumber,
     over: Option<(EventNumber, bool)>,
 }
@@ -21,8 +21,8 @@ struct Work {
 /// One saga according to history, by index of the step.
 #[derive(Debug, Default)]
 struct Told {
-    done: BTreeMap<usize, Work>,
-    undone: BTreeMap<usize, Work>,
+    done: BTreeMap<usize, SagaActivity>,
+    undone: BTreeMap<usize, SagaActivity>,
     at_once: bool,
 }
 
@@ -45,14 +45,15 @@ fn judge(saga: &Told, said: Option<&str>) -> Result<(), String> {
             return Err(format!("step {index} is undone, but was not done"));
         }
         let next = saga.undone.range(index + 1..).next();
-        let in_turn =
-            |(_, next): (&usize, &Work)| next.over.is_some_and(|(over, _)| over < undo.scheduled);
+        let in_turn = |(_, next): (&usize, &SagaActivity)| {
+            next.over.is_some_and(|(over, _)| over < undo.scheduled)
+        };
         if !saga.at_once && !next.is_none_or(in_turn) {
             return Err(format!("step {index} is undone before a later one was"));
         }
     }
     let Some(said) = said else { return Ok(()) };
-    let succeeded = |work: &&Work| work.over.is_some_and(|(_, succeeded)| succeeded);
+    let succeeded = |work: &&SagaActivity| work.over.is_some_and(|(_, succeeded)| succeeded);
     let left = saga.done.iter().filter(|(index, done)| {
         succeeded(done) && !saga.undone.get(index).is_some_and(|undo| succeeded(&undo))
     });
@@ -96,7 +97,7 @@ fn sagas_of(story: &Story) -> Result<BTreeMap<usize, Told>, String> {
             STEP => &mut saga.done,
             _ => &mut saga.undone,
         };
-        let work = Work { scheduled: event.number, over: end_of(story, event.number) };
+        let work = SagaActivity { scheduled: event.number, over: end_of(story, event.number) };
         if works.insert(index, work).is_some() {
             return Err(format!("{activity_type} {index} of saga {number} is asked for twice"));
         }

@@ -23,7 +23,7 @@ use abide_core::{
 use abide_sdk::{
     activity::LocalActivity,
     executor::LocalWork,
-    registry::{Fault, WorkflowCode},
+    registry::{TaskFault, WorkflowCode},
 };
 
 pub use self::{
@@ -47,7 +47,7 @@ pub struct Machine {
 pub enum Trouble {
     /// The executor stopped the code; right code never gives it a reason to.
     #[error("the executor stopped the code: {}", .0.failure.message)]
-    Fault(Fault),
+    Fault(TaskFault),
     /// History and code do not match, or events are missing.
     #[error(transparent)]
     Replay(#[from] Error),

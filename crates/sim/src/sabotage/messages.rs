@@ -4,7 +4,7 @@ use abide_core::{
     attempt::ActivityToken,
     command::Ask,
     dispatch::{Dispatch, Worker},
-    effect::{Action, Answer, Effect, RunOutcome},
+    effect::{Action, Effect, EffectOutcome, RunOutcome},
     event::Outcome,
     ids::RunId,
     operation::{
@@ -82,7 +82,7 @@ impl Saboteur {
         };
         if lost || self.strikes(Bug::EarlyAnswer) {
             let key = envelope.key.clone();
-            let answer = Mail::Answered(key.clone(), Answer::Applied);
+            let answer = Mail::Answered(key.clone(), EffectOutcome::Applied);
             self.early.push(Output::Mail(key.shard(), answer));
         }
         lost
@@ -115,7 +115,7 @@ impl Saboteur {
             Output::Reply(_, reply @ Err(CallError::Refused(Refusal::StaleAttempt)))
                 if self.bug == Some(Bug::AnsweredTwice) =>
             {
-                *reply = Ok(Done { run: RunId::MIN, repeat: false }.into());
+                *reply = Ok(Done { run: RunId::MIN, repeat: false, fire_at: None }.into());
             }
             Output::Acknowledge(_, answer @ Err(CallError::Refused(Refusal::StaleAttempt)))
                 if self.bug == Some(Bug::AnsweredTwice) =>

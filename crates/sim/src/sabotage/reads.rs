@@ -1,6 +1,7 @@
 //! Bugs in what machines read: existing rows that are missed.
 
 use abide_shard::message::{Fetch, Fetched};
+use abide_store::rows::Loaded;
 
 use super::{Bug, Saboteur};
 
@@ -10,7 +11,7 @@ impl Saboteur {
             return fetched;
         }
         match (fetch, &mut fetched) {
-            (Fetch::Log(..), Fetched::Log(rows))
+            (_, Fetched::Log(rows) | Fetched::Load(Loaded { log: rows, .. }))
                 if rows.last().is_some_and(|row| row.sequence > 1)
                     && self.strikes(Bug::StaleLogRead) =>
             {

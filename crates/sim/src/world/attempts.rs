@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// An attempt that a worker holds.
-pub(crate) struct Held {
+pub(crate) struct HeldAttempt {
     token: ActivityToken,
     resolution: Resolution,
     /// Whether it has ended, and the server must be told.
@@ -73,7 +73,7 @@ impl World {
         }
         let leaves = !self.calm && self.rng.chance(LEFT);
         let activity = given.spec.activity.clone();
-        let held = Held { token, resolution, ended: false, beat, eager, leaves, activity };
+        let held = HeldAttempt { token, resolution, ended: false, beat, eager, leaves, activity };
         let Some(worker) = self.workers.get_mut(index) else { return };
         let older = worker.held.insert((run, scheduled), held);
         if older.is_some_and(|older| !older.eager) {
@@ -108,7 +108,13 @@ impl World {
         }
     }
 
-    fn held(&self, index: usize, run: RunId, scheduled: EventNumber, start: u32) -> Option<&Held> {
+    fn held(
+        &self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+    ) -> Option<&HeldAttempt> {
         let held = self.workers.get(index)?.held.get(&(run, scheduled))?;
         (held.token.start == start).then_some(held)
     }
@@ -174,8 +180,8 @@ impl World {
 
     /// Completes an attempt from outside, perhaps late, and perhaps several times. A caller that
     /// uses the id of the activity completes whichever attempt is running then.
-    fn report_from_outside(&mut self, held: Held) {
-        let Held { token, resolution, activity, .. } = held;
+    fn report_from_outside(&mut self, held: HeldAttempt) {
+        let HeldAttempt { token, resolution, activity, .. } = held;
         for _ in 0..self.rng.between(1, 2) {
             let name = match self.rng.chance(700) {
                 true => AttemptName::Token(token.clone()),
@@ -252,7 +258,7 @@ impl World {
             return Ok(());
         };
         let session = worker.session.clone();
-        let here = |held: &&Held| held.token.workflow.slot().shard() == shard;
+        let here = |held: &&HeldAttempt| held.token.workflow.slot().shard() == shard;
         let held: Vec<_> =
             worker.held.values().filter(here).map(|h| (h.token.clone(), h.ended)).collect();
         for (token, ended) in held {

@@ -100,7 +100,7 @@ impl World {
     pub(super) fn peer_disconnected(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
         let found = self.links.get(&(from, node));
         match found.is_some_and(|found| found.number == link) {
-            true => self.tell(node, NodeInput::HungUp(name(from))),
+            true => self.tell(node, NodeInput::LinkClosed(name(from))),
             false => Ok(()),
         }
     }

@@ -42,7 +42,7 @@ impl World {
         let identity =
             key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
         let fire_at = self.draw_end();
-        RescheduleTimer { target, what, fire_at, identity, key }.into()
+        RescheduleTimer { target, what, fire_at, after: None, identity, key }.into()
     }
 
     /// Soon, much later, or at a time that is not allowed.

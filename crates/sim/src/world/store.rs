@@ -180,7 +180,7 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
     match fetch {
         Fetch::Shard => Fetched::Shard(tables.shard(shard)),
         Fetch::RunsOf(workflow, limit) => Fetched::Runs(tables.runs_of(shard, workflow, *limit)),
-        Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, *run)),
+        Fetch::Load(run, limit) => Fetched::Load(tables.load(shard, *run, *limit)),
         Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, *run, *after, *limit)),
         Fetch::Tasks(after, limit) => Fetched::Tasks(tables.tasks(shard, after.as_ref(), *limit)),
         Fetch::Due(after, until, limit) => {

@@ -28,7 +28,7 @@ use crate::{
 
 const CACHE_MAX: usize = 3;
 
-pub(crate) enum Answer {
+pub(crate) enum TurnEnd {
     /// To a workflow task.
     Task(Box<Report>, RunId, StartId),
     /// To a query.
@@ -200,7 +200,7 @@ impl World {
         if self.trouble(late) {
             later += 4 * SECOND;
         }
-        let answer = |request: Report| Answer::Task(Box::new(request), token.run, token.start);
+        let answer = |request: Report| TurnEnd::Task(Box::new(request), token.run, token.start);
         if self.trouble(twice) {
             let again = WorkerEvent::Answer(Box::new(answer(request.clone())));
             let behind = self.rng.below(20 * MILLIS);
@@ -212,19 +212,19 @@ impl World {
     }
 
     /// A worker sends its reply, if it has a stream.
-    pub(super) fn answer(&mut self, index: usize, answer: Answer) -> Checked {
+    pub(super) fn answer(&mut self, index: usize, answer: TurnEnd) -> Checked {
         if self.workers.get(index).is_none_or(|worker| !worker.connected()) {
             return Ok(());
         }
         match answer {
-            Answer::Task(request, run, start) => {
+            TurnEnd::Task(request, run, start) => {
                 let call = match &*request {
                     Report::CompleteTask(..) => Call::Turn(run, start),
                     _ => Call::Other,
                 };
                 self.worker_asks(index, *request, call);
             }
-            Answer::Query(request) => self.worker_asks(index, *request, Call::Other),
+            TurnEnd::Query(request) => self.worker_asks(index, *request, Call::Other),
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl World {
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
         let request = Box::new(Report::AnswerQuery(token, answer));
-        let event = WorkerEvent::Answer(Box::new(Answer::Query(request)));
+        let event = WorkerEvent::Answer(Box::new(TurnEnd::Query(request)));
         self.plan_in(later, Event::Worker(index, session, event));
         let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
         self.plan_in(later, Event::Worker(index, session, give_up));

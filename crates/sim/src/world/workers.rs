@@ -12,11 +12,11 @@ use abide_shard::node::NodeInput;
 
 use super::{
     Event, World,
-    attempts::Held,
+    attempts::HeldAttempt,
     calls::{Caller, Request},
     nodes::{Node, NodeEvent, NodeId},
     streams::Stream,
-    turns::Answer,
+    turns::TurnEnd,
 };
 use crate::{
     checks::Checked,
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were sent, until the server has accepted them.
     pub(super) turns: BTreeMap<(RunId, StartId), Machine>,
-    pub(super) held: BTreeMap<(RunId, EventNumber), Held>,
+    pub(super) held: BTreeMap<(RunId, EventNumber), HeldAttempt>,
 }
 
 pub(crate) enum WorkerEvent {
@@ -63,7 +63,7 @@ pub(crate) enum WorkerEvent {
     /// Work arrives on a stream.
     Work(u64, Box<Dispatch>),
     /// Replies to a workflow or query task.
-    Answer(Box<Answer>),
+    Answer(Box<TurnEnd>),
     /// Gives up a task that will get no reply.
     GiveUp(WorkKind),
     Beat(RunId, EventNumber, u32),

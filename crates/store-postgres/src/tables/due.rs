@@ -29,7 +29,7 @@ pub(crate) const PAGE: &str = "SELECT due, run, timer, workflow, namespace FROM 
     ORDER BY due, run, timer LIMIT $6";
 
 /// Primary key of an entry.
-pub(crate) type Place<'a> = (ShardId, Timestamp, RunId, &'a [u8]);
+pub(crate) type DueEntryKey<'a> = (ShardId, Timestamp, RunId, &'a [u8]);
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a DueRow)]) -> Call<'a> {
     let params = vec![
@@ -43,7 +43,7 @@ pub(crate) fn put<'a>(rows: &[(ShardId, &'a DueRow)]) -> Call<'a> {
     call(PUT, params)
 }
 
-pub(crate) fn delete<'a>(places: &[Place<'a>]) -> Call<'a> {
+pub(crate) fn delete<'a>(places: &[DueEntryKey<'a>]) -> Call<'a> {
     let params = vec![
         column(places, |(shard, _, _, _)| shard_number(*shard)),
         column(places, |(_, due, _, _)| Time::from(*due)),

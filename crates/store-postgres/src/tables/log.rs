@@ -1,7 +1,7 @@
 //! The runs' logs. Rows are only appended, and deleted together with their run.
 
 use abide_core::ids::{RunId, ShardId};
-use abide_store::rows::{LogLimit, LogRow};
+use abide_store::rows::{Loaded, LogLimit, LogRow, SnapshotRow};
 use tokio_postgres::Row;
 
 use crate::{
@@ -25,12 +25,34 @@ pub(crate) const DELETE: &str = "DELETE FROM log \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
     WHERE log.shard = key.shard AND log.run = key.run";
 
-/// Lengths are known without a look at what has them, so what is behind the page is not read.
-pub(crate) const PAGE: &str = "SELECT run, sequence, first_event, events, notes FROM \
-    (SELECT *, sum(octet_length(events) + octet_length(notes)) OVER (ORDER BY sequence \
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
-    FROM log WHERE shard = $1 AND run = $2 AND sequence > $3 ORDER BY sequence LIMIT $4) AS page \
-    WHERE coalesce(before, 0) < $5 ORDER BY sequence";
+/// A page of a log after a sequence, in the order of [`decode`]. Lengths are known without a look
+/// at what has them, so what is behind the page is not read.
+macro_rules! page_after {
+    ($after:literal) => {
+        concat!(
+            "SELECT run, sequence, first_event, events, notes FROM \
+             (SELECT *, sum(octet_length(events) + octet_length(notes)) OVER (ORDER BY sequence \
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+             FROM log WHERE shard = $1 AND run = $2 AND sequence > ",
+            $after,
+            " ORDER BY sequence LIMIT $3) AS page \
+             WHERE coalesce(before, 0) < $4 ORDER BY sequence"
+        )
+    };
+}
+
+pub(crate) const PAGE: &str = page_after!("$5");
+
+/// The snapshot, if there is one, and then the log after it. One statement sees one state of both.
+pub(crate) const LOAD: &str = concat!(
+    "WITH snapshot AS MATERIALIZED \
+     (SELECT run, sequence, state FROM snapshots WHERE shard = $1 AND run = $2) \
+     SELECT run, sequence, 0::bigint AS first_event, state AS events, ''::bytea AS notes, \
+     false AS logged FROM snapshot \
+     UNION ALL SELECT tail.*, true FROM (",
+    page_after!("coalesce((SELECT snapshot.sequence FROM snapshot), 0)"),
+    ") AS tail ORDER BY logged, sequence"
+);
 
 pub(crate) fn append<'a>(rows: &[(ShardId, &'a LogRow)]) -> Call<'a> {
     let params = vec![
@@ -74,7 +96,19 @@ pub(crate) fn page(shard: ShardId, run: RunId, after: u64, page: LogLimit) -> Qu
         vec![
             Box::new(shard_number(shard)),
             Box::new(run_id(run)),
+            Box::new(limit(page.rows)),
+            Box::new(limit(page.bytes.max(1))),
             Box::new(number(after)),
+        ],
+    ))
+}
+
+pub(crate) fn load(shard: ShardId, run: RunId, page: LogLimit) -> Query {
+    Query::ByKey(call(
+        LOAD,
+        vec![
+            Box::new(shard_number(shard)),
+            Box::new(run_id(run)),
             Box::new(limit(page.rows)),
             Box::new(limit(page.bytes.max(1))),
         ],
@@ -89,4 +123,31 @@ pub(crate) fn decode(row: &Row) -> Result<LogRow, Undecodable> {
         events: row.bytes(3)?,
         notes: row.bytes(4)?,
     })
+}
+
+/// A row of [`LOAD`].
+pub(crate) enum Part {
+    Snapshot(SnapshotRow),
+    Log(LogRow),
+}
+
+pub(crate) fn decode_part(row: &Row) -> Result<Part, Undecodable> {
+    Ok(if row.flag(5)? {
+        Part::Log(decode(row)?)
+    } else {
+        let (run, sequence, state) = (row.run(0)?, row.number(1)?, row.bytes(3)?);
+        Part::Snapshot(SnapshotRow { run, sequence, state })
+    })
+}
+
+/// Puts the rows of [`LOAD`] together.
+pub(crate) fn loaded(parts: Vec<Part>) -> Loaded {
+    let mut loaded = Loaded::default();
+    for part in parts {
+        match part {
+            Part::Snapshot(row) => loaded.snapshot = Some(row),
+            Part::Log(row) => loaded.log.push(row),
+        }
+    }
+    loaded
 }

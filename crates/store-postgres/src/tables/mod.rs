@@ -46,10 +46,9 @@ pub(crate) const WRITES: &[&str] = &[
 pub(crate) const OTHERS: &[&str] = &[
     shards::READ,
     log::PAGE,
-    runs::READ,
+    log::LOAD,
     runs::OF_WORKFLOW,
     runs::STRANDED,
-    snapshots::READ,
     tasks::PAGE,
     due::PAGE,
     outbox::PAGE,

@@ -43,9 +43,6 @@ pub(crate) const DELETE: &str = "DELETE FROM runs \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
     WHERE runs.shard = key.shard AND runs.run = key.run";
 
-pub(crate) const READ: &str =
-    concat!("SELECT ", columns_read!(), " FROM runs WHERE shard = $1 AND run = $2");
-
 pub(crate) const OF_WORKFLOW: &str = concat!(
     "SELECT ",
     columns_read!(),
@@ -101,10 +98,6 @@ pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
             column(runs, |(_, run)| run_id(*run)),
         ],
     )
-}
-
-pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
-    Query::ByKey(call(READ, vec![Box::new(shard_number(shard)), Box::new(run_id(run))]))
 }
 
 /// Runs of one workflow, highest ordinal first.

@@ -1,14 +1,12 @@
-//! Snapshots of folded logs, one per run.
+//! Snapshots of folded logs, one per run. They are read together with the log.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::SnapshotRow;
-use tokio_postgres::Row;
 
 use crate::{
-    readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Undecodable, number, run_id, shard_number},
+    values::{number, run_id, shard_number},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO snapshots (shard, run, sequence, state) \
@@ -18,9 +16,6 @@ pub(crate) const PUT: &str = "INSERT INTO snapshots (shard, run, sequence, state
 pub(crate) const DELETE: &str = "DELETE FROM snapshots \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
     WHERE snapshots.shard = key.shard AND snapshots.run = key.run";
-
-pub(crate) const READ: &str =
-    "SELECT run, sequence, state FROM snapshots WHERE shard = $1 AND run = $2";
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a SnapshotRow)]) -> Call<'a> {
     let params = vec![
@@ -40,12 +35,4 @@ pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
             column(runs, |(_, run)| run_id(*run)),
         ],
     )
-}
-
-pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
-    Query::ByKey(call(READ, vec![Box::new(shard_number(shard)), Box::new(run_id(run))]))
-}
-
-pub(crate) fn decode(row: &Row) -> Result<SnapshotRow, Undecodable> {
-    Ok(SnapshotRow { run: row.run(0)?, sequence: row.number(1)?, state: row.bytes(2)? })
 }

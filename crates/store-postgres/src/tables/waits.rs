@@ -35,7 +35,7 @@ pub(crate) const DELETE: &str = "DELETE FROM waits \
     WHERE waits.shard = key.shard AND waits.run = key.run AND waits.wait = key.wait";
 
 /// Primary key of a wait.
-pub(crate) type Place<'a> = (ShardId, RunId, &'a [u8]);
+pub(crate) type WaitKey<'a> = (ShardId, RunId, &'a [u8]);
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a WaitRow)]) -> Call<'a> {
     let params = vec![
@@ -55,7 +55,7 @@ pub(crate) fn put<'a>(rows: &[(ShardId, &'a WaitRow)]) -> Call<'a> {
     call(PUT, params)
 }
 
-pub(crate) fn delete<'a>(places: &[Place<'a>]) -> Call<'a> {
+pub(crate) fn delete<'a>(places: &[WaitKey<'a>]) -> Call<'a> {
     let params = vec![
         column(places, |(shard, _, _)| shard_number(*shard)),
         column(places, |(_, run, _)| run_id(*run)),

@@ -81,7 +81,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> 
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(path, &error))?;
     if found.is_empty() {
-        return Err(unreadable(path, &"it holds no certificate in PEM"));
+        return Err(unreadable(path, &"it contains no PEM certificate"));
     }
     Ok(found)
 }

@@ -12,7 +12,7 @@ use crate::{
     fault::{self, Fault},
     session::{Session, boxed, flight, within},
     tables::{log, shards},
-    writer::{Answer, epochs::Epochs, plan::Plan},
+    writer::{CommitResult, epochs::Epochs, plan::Plan},
 };
 
 /// Commits those batches that can be committed, and returns a result for each. If the transaction
@@ -21,7 +21,7 @@ pub(super) async fn transaction(
     session: &Session,
     batches: &[Batch],
     patience: Duration,
-) -> Result<Vec<Answer>, Fault> {
+) -> Result<Vec<CommitResult>, Fault> {
     let begun = within(patience, begin(session, batches)).await;
     let mut epochs = match begun {
         Ok(epochs) => epochs,
@@ -31,7 +31,7 @@ pub(super) async fn transaction(
         }
     };
     let mut plan = Plan::default();
-    let answers: Vec<Answer> =
+    let answers: Vec<CommitResult> =
         batches.iter().map(|batch| admit(&mut epochs, &mut plan, batch)).collect();
     if answers.iter().all(Result::is_err) {
         roll_back(session).await;
@@ -57,7 +57,7 @@ async fn begin(session: &Session, batches: &[Batch]) -> Result<Epochs, Fault> {
 }
 
 /// Checks the batch against the epochs and adds it to the plan.
-fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> Answer {
+fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> CommitResult {
     let raised = epochs.check(batch)?;
     plan.add(batch)?;
     epochs.set(batch.shard, raised);

@@ -34,8 +34,8 @@ struct Stage<'a> {
     runs: BTreeMap<(ShardId, RunId), Last<'a, RunRow>>,
     snapshots: BTreeMap<(ShardId, RunId), Last<'a, SnapshotRow>>,
     tasks: BTreeMap<(ShardId, &'a TaskKey), Last<'a, TaskRow>>,
-    due: BTreeMap<due::Place<'a>, Last<'a, DueRow>>,
-    waits: BTreeMap<waits::Place<'a>, Last<'a, WaitRow>>,
+    due: BTreeMap<due::DueEntryKey<'a>, Last<'a, DueRow>>,
+    waits: BTreeMap<waits::WaitKey<'a>, Last<'a, WaitRow>>,
     outbox: BTreeMap<(ShardId, RunId, u64), Last<'a, OutboxRow>>,
     inbox: BTreeMap<(ShardId, RunId, u64), Last<'a, InboxRow>>,
     /// Deletes older results, before the results of this stage are written.

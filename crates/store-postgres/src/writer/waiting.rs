@@ -20,7 +20,7 @@ pub(super) struct Group {
 const BESIDE_WRITES_MIN: usize = 256;
 
 /// Queued batches. The batches of a shard with a transaction in flight wait until it is released.
-pub(super) struct Waiting {
+pub(super) struct WaitingBatches {
     shards: Vec<VecDeque<Job>>,
     /// Shards with batches that may start, oldest first.
     ready: VecDeque<ShardId>,
@@ -31,7 +31,7 @@ pub(super) struct Waiting {
     bytes_max: usize,
 }
 
-impl Waiting {
+impl WaitingBatches {
     pub(super) fn new(batches_max: usize, bytes_max: usize) -> Self {
         Self {
             shards: ShardId::all().map(|_| VecDeque::new()).collect(),
@@ -146,14 +146,14 @@ mod tests {
         Job { batch: Batch { shard, epoch, writes }, reply: oneshot::channel().0 }
     }
 
-    fn taken(waiting: &mut Waiting) -> Vec<(u8, u64)> {
+    fn taken(waiting: &mut WaitingBatches) -> Vec<(u8, u64)> {
         let jobs = waiting.take_group().map_or_else(Vec::new, |group| group.jobs);
         jobs.iter().map(|job| (job.batch.shard.number(), job.batch.epoch)).collect()
     }
 
     #[test]
     fn a_shard_in_flight_waits_and_keeps_its_order() {
-        let mut waiting = Waiting::new(10, 1 << 20);
+        let mut waiting = WaitingBatches::new(10, 1 << 20);
         [job(1, 1, 0), job(2, 1, 0), job(1, 2, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1), (1, 2), (2, 1)]);
         [job(2, 2, 0), job(3, 1, 0), job(2, 3, 0)].into_iter().for_each(|job| waiting.push(job));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_ready_is_much_when_it_has_enough_writes() {
-        let mut waiting = Waiting::new(10, 1 << 20);
+        let mut waiting = WaitingBatches::new(10, 1 << 20);
         waiting.push(job(1, 1, BESIDE_WRITES_MIN - 1));
         assert!(!waiting.has_many_writes());
         waiting.push(job(2, 1, 1));
@@ -179,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_group_is_bounded_by_batches_and_bytes_and_never_empty() {
-        let mut waiting = Waiting::new(2, 1 << 20);
+        let mut waiting = WaitingBatches::new(2, 1 << 20);
         [job(1, 1, 0), job(1, 2, 0), job(1, 3, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1), (1, 2)]);
-        let mut waiting = Waiting::new(10, 300);
+        let mut waiting = WaitingBatches::new(10, 300);
         [job(1, 1, 9), job(1, 2, 1), job(2, 1, 1)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1)]);
         assert_eq!(taken(&mut waiting), [(2, 1)]);

@@ -56,7 +56,7 @@ pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Res
     execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
 }
 
-pub(crate) fn read(connection: &Connection, shard: ShardId, run: RunId) -> Result<Option<RunRow>> {
+fn read(connection: &Connection, shard: ShardId, run: RunId) -> Result<Option<RunRow>> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE run = ? AND shard = ?");
     row(connection, &sql, params![run.as_bytes(), shard.number()], decode)
 }

@@ -37,7 +37,7 @@ fn bench(layer: &str) -> Bench {
     Bench { disk, options, writer, _directory: directory }
 }
 
-fn append(run: u128, size: usize) -> Work {
+fn append(run: u128, size: usize) -> WriteRequest {
     let run = RunId::from_parts(Timestamp::EPOCH, run);
     let events = Bytes::from(vec![7; size]);
     write(Write::AppendLog(LogRow {
@@ -50,14 +50,14 @@ fn append(run: u128, size: usize) -> Work {
 }
 
 /// Replaces one long row, so that the log grows and the file does not.
-fn replace(round: u8) -> Work {
+fn replace(round: u8) -> WriteRequest {
     let run = RunId::from_parts(Timestamp::EPOCH, 0);
     let state = Bytes::from(vec![round; 16 << 10]);
     write(Write::PutSnapshot(SnapshotRow { run, sequence: 1, state }))
 }
 
-fn write(write: Write) -> Work {
-    Work::Batch(Batch { shard: ShardId::new(1).unwrap(), epoch: 0, writes: vec![write] })
+fn write(write: Write) -> WriteRequest {
+    WriteRequest::Batch(Batch { shard: ShardId::new(1).unwrap(), epoch: 0, writes: vec![write] })
 }
 
 /// Commits a group and compares its answers. A batch is `r` if it repeats a row and is refused, `L`
@@ -71,7 +71,7 @@ fn check(bench: &mut Bench, group: &str, expected: &str) {
     };
     let group: Vec<_> = (1..).zip(group.chars()).map(work).collect();
     let answers = bench.writer.answers(&group);
-    let letter = |answer: &Answer| match answer {
+    let letter = |answer: &WriteResult| match answer {
         Ok(_) => '+',
         Err(CommitError::Refused(_) | CommitError::Stale { .. }) => 'r',
         Err(CommitError::Unavailable(_) | CommitError::Full(_)) => 'u',

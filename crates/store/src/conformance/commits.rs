@@ -7,7 +7,7 @@ use crate::{
     conformance::{
         Check, checks, commit, read,
         samples::{everything_of, inbox_row, log_row, outbox_row, run, run_row, shard, time},
-        try_commit,
+        snapshot_of, stored, try_commit,
     },
     rows::{LogLimit, RunRow, ShardRow},
 };
@@ -32,8 +32,8 @@ pub(super) const CHECKS: &[Check] = checks![
 fn an_empty_store_answers_nothing(store: &dyn Store) {
     let unclaimed = ShardRow { shard: shard(3), epoch: 0, owner: String::new() };
     assert_eq!(read(store.shard(shard(3))), unclaimed);
-    assert_eq!(read(store.run(shard(3), run(1))), None);
-    assert_eq!(read(store.snapshot(shard(3), run(1))), None);
+    assert_eq!(stored(store, shard(3), &run_row(run(1))), None);
+    assert_eq!(snapshot_of(store, shard(3), run(1)), None);
     assert_eq!(read(store.inbox(shard(3), run(1), 1)), None);
     assert!(read(store.log(shard(3), run(1), 0, LogLimit::rows(10))).is_empty());
     assert!(read(store.registry(String::new())).is_empty());
@@ -52,8 +52,8 @@ fn a_refused_batch_leaves_no_trace(store: &dyn Store) {
     let refused = try_commit(store, shard(1), 0, writes);
     assert!(matches!(refused, Err(CommitError::Refused(_))), "{refused:?}");
     assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).is_empty());
-    assert_eq!(read(store.run(shard(1), run(1))), None);
-    assert_eq!(read(store.snapshot(shard(1), run(1))), None);
+    assert_eq!(stored(store, shard(1), &run_row(run(1))), None);
+    assert_eq!(snapshot_of(store, shard(1), run(1)), None);
     assert!(read(store.tasks(shard(1), None, 10)).is_empty());
     assert!(read(store.due(shard(1), None, Timestamp::NEVER, 10)).is_empty());
     assert!(read(store.waits(WaitFilter::default(), 10)).is_empty());
@@ -82,7 +82,7 @@ fn a_run_cannot_begin_under_the_id_of_another(store: &dyn Store) {
     ];
     let refused = try_commit(store, shard(1), 0, writes);
     assert_eq!(refused, Err(CommitError::log_row_exists(run(1), 1)));
-    assert_eq!(read(store.run(shard(1), run(1))), Some(run_row(run(1))));
+    assert_eq!(stored(store, shard(1), &run_row(run(1))), Some(run_row(run(1))));
     assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))), rows);
     assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 1);
 }
@@ -124,7 +124,7 @@ fn batches_keep_the_order_of_calls(store: &dyn Store) {
     for commit in pending.into_iter().rev() {
         assert_eq!(pollster::block_on(commit), Ok(()));
     }
-    assert_eq!(read(store.run(shard(1), run(1))).map(|row| row.ordinal), Some(50));
+    assert_eq!(stored(store, shard(1), &run_row(run(1))).map(|row| row.ordinal), Some(50));
     assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(100))).len(), 50);
 }
 
@@ -158,7 +158,7 @@ fn a_stale_batch_is_refused(store: &dyn Store) {
         let expected = CommitError::Stale { shard: shard(5), stored: 4, batch: epoch };
         assert_eq!(stale, Err(expected));
     }
-    assert_eq!(read(store.run(shard(5), run(1))), None);
+    assert_eq!(stored(store, shard(5), &run_row(run(1))), None);
     assert_eq!(try_commit(store, shard(5), 4, everything_of(run(1))), Ok(()));
 }
 
@@ -202,12 +202,12 @@ fn shards_are_apart(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     let cleared = vec![Write::DeleteRun(run(1)), Write::DeleteInboxBefore(time(2_000_000_000, 0))];
     commit(store, shard(2), cleared);
-    assert_eq!(read(store.run(shard(2), run(1))), None);
+    assert_eq!(stored(store, shard(2), &run_row(run(1))), None);
     assert!(read(store.log(shard(2), run(1), 0, LogLimit::rows(10))).is_empty());
     assert!(read(store.tasks(shard(2), None, 10)).is_empty());
     assert!(read(store.outbox(shard(2), None, 10)).is_empty());
     assert!(read(store.due(shard(2), None, time(2_000_000_000, 0), 10)).is_empty());
-    assert_eq!(read(store.run(shard(1), run(1))), Some(run_row(run(1))));
+    assert_eq!(stored(store, shard(1), &run_row(run(1))), Some(run_row(run(1))));
     assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).len(), 1);
     assert!(read(store.inbox(shard(1), run(1), 1)).is_some());
 }

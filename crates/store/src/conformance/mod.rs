@@ -4,9 +4,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use abide_core::ids::ShardId;
+use abide_core::ids::{RunId, ShardId};
 
-use crate::{Batch, CommitError, Pending, Store, Write};
+use crate::{
+    Batch, CommitError, Pending, Store, WorkflowRuns, Write,
+    rows::{LogLimit, RunRow, SnapshotRow},
+};
 
 mod commits;
 mod lists;
@@ -73,6 +76,18 @@ fn read<T>(pending: Pending<'_, T>) -> T {
         Ok(answer) => answer,
         Err(error) => panic!("read failed: {error}"),
     }
+}
+
+/// What the store has under the id of this run, among the runs of its workflow.
+fn stored(store: &dyn Store, shard: ShardId, row: &RunRow) -> Option<RunRow> {
+    let (namespace, workflow) = (row.namespace.clone(), row.workflow.clone());
+    let runs = WorkflowRuns { namespace, workflow, before: None };
+    read(store.runs_of(shard, runs, 100)).into_iter().find(|listed| listed.run == row.run)
+}
+
+/// Latest snapshot of the run.
+fn snapshot_of(store: &dyn Store, shard: ShardId, run: RunId) -> Option<SnapshotRow> {
+    read(store.load(shard, run, LogLimit::rows(1))).snapshot
 }
 
 /// Walks all pages of two rows, and checks that only the last is shorter. `next` reads the page

@@ -128,11 +128,12 @@ struct Both<'a> {
 
 impl Both<'_> {
     fn compare_shard(&self, of: ShardId) {
-        let Self { store, tables, context, .. } = self;
+        let Self { store, tables, limit, context } = self;
         assert_eq!(read(store.shard(of)), tables.shard(of), "{context}");
         for run in (0..RUNS).map(run) {
-            assert_eq!(read(store.run(of, run)), tables.run(of, run), "{context}");
-            assert_eq!(read(store.snapshot(of, run)), tables.snapshot(of, run), "{context}");
+            let page = LogLimit::rows(*limit);
+            let expected = tables.load(of, run, page);
+            assert_eq!(read(store.load(of, run, page)), expected, "{context}");
             for number in 0..3 {
                 let expected = tables.inbox(of, run, number);
                 assert_eq!(read(store.inbox(of, run, number)), expected, "{context}");
@@ -173,7 +174,7 @@ impl Both<'_> {
                 let after = last.map_or(0, |row| row.sequence);
                 (
                     read(store.log(of, run, after, LogLimit::rows(limit))),
-                    tables.log(of, run, after, limit),
+                    tables.log(of, run, after, LogLimit::rows(limit)),
                 )
             });
         }

@@ -9,16 +9,21 @@ use crate::{
     conformance::{
         Check, checks, commit, pages_of_two, read,
         samples::{
-            due_row, everything_of, log_row, outbox_row, run, run_row, shard, task_key, task_row,
-            time, wait_row,
+            due_row, everything_of, log_row, outbox_row, run, run_row, shard, snapshot_row,
+            task_key, task_row, time, wait_row,
         },
     },
-    rows::{DueRow, LogLimit, LogRow, OutboxRow, RunRow, Swept, TaskKey, TaskRow, WorkKind},
+    rows::{
+        DueRow, Loaded, LogLimit, LogRow, OutboxRow, RunRow, SnapshotRow, Swept, TaskKey, TaskRow,
+        WorkKind,
+    },
 };
 
 pub(super) const CHECKS: &[Check] = checks![
     log,
     a_page_of_a_log_ends_with_the_row_that_fills_it,
+    a_load_begins_after_the_snapshot,
+    a_load_sees_one_moment,
     runs_of_a_workflow,
     tasks,
     due,
@@ -63,6 +68,56 @@ fn a_page_of_a_log_ends_with_the_row_that_fills_it(store: &dyn Store) {
     check(0, limit(0, 1_000), &[]);
     assert!(limit(9, 10).filled_by(&rows[..1]) && limit(1, 99).filled_by(&rows[..1]));
     assert!(!limit(9, 99).filled_by(&rows[..1]));
+}
+
+fn a_load_begins_after_the_snapshot(store: &dyn Store) {
+    let rows: Vec<_> = (1..=5).map(|sequence| log_row(run(1), sequence)).collect();
+    commit(store, shard(1), rows.iter().cloned().map(Write::AppendLog).collect());
+    commit(store, shard(1), vec![Write::AppendLog(log_row(run(2), 4))]);
+    let check = |limit, sequence: Option<u64>, log: &[LogRow]| {
+        let snapshot = sequence.map(|sequence| SnapshotRow { sequence, ..snapshot_row(run(1)) });
+        let expected = Loaded { snapshot, log: log.to_vec() };
+        assert_eq!(read(store.load(shard(1), run(1), limit)), expected, "{limit:?}");
+    };
+    let bytes = |bytes| LogLimit { rows: 9, bytes };
+    let size = rows[0].bytes();
+    check(LogLimit::rows(9), None, &rows);
+    check(LogLimit::rows(2), None, &rows[..2]);
+    check(bytes(size), None, &rows[..1]);
+    let put = |sequence| {
+        let row = SnapshotRow { sequence, ..snapshot_row(run(1)) };
+        commit(store, shard(1), vec![Write::PutSnapshot(row)]);
+    };
+    put(2);
+    check(LogLimit::rows(9), Some(2), &rows[2..]);
+    check(LogLimit::rows(2), Some(2), &rows[2..4]);
+    check(LogLimit::rows(0), Some(2), &[]);
+    check(bytes(size + 1), Some(2), &rows[2..4]);
+    check(bytes(0), Some(2), &rows[2..3]);
+    put(5);
+    check(LogLimit::rows(9), Some(5), &[]);
+    let other = Loaded { snapshot: None, log: vec![log_row(run(2), 4)] };
+    assert_eq!(read(store.load(shard(1), run(2), LogLimit::rows(9))), other);
+    assert_eq!(read(store.load(shard(2), run(1), LogLimit::rows(9))), Loaded::default());
+}
+
+/// Loads during commits, each of which appends one row and puts the snapshot of the rows before it.
+/// A load of a snapshot and a later log would find more than one row.
+fn a_load_sees_one_moment(store: &dyn Store) {
+    let append = |sequence| {
+        let snapshot = SnapshotRow { sequence: sequence - 1, ..snapshot_row(run(1)) };
+        vec![Write::AppendLog(log_row(run(1), sequence)), Write::PutSnapshot(snapshot)]
+    };
+    commit(store, shard(1), append(1));
+    std::thread::scope(|threads| {
+        let writer =
+            threads.spawn(|| (2..=100).for_each(|row| commit(store, shard(1), append(row))));
+        while !writer.is_finished() {
+            let loaded = read(store.load(shard(1), run(1), LogLimit::rows(9)));
+            let next = loaded.snapshot.map(|row| log_row(run(1), row.sequence + 1));
+            assert_eq!(loaded.log, Vec::from_iter(next));
+        }
+    });
 }
 
 fn runs_of_a_workflow(store: &dyn Store) {
@@ -243,6 +298,7 @@ fn a_page_of_none_is_empty(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     let never = Timestamp::NEVER;
     assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(0))).is_empty());
+    assert!(read(store.load(shard(1), run(1), LogLimit::rows(0))).log.is_empty());
     assert!(read(store.tasks(shard(1), None, 0)).is_empty());
     assert!(read(store.due(shard(1), None, never, 0)).is_empty());
     assert!(read(store.waits(WaitFilter::default(), 0)).is_empty());
@@ -255,6 +311,7 @@ fn bounds_may_be_extreme(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(usize::MAX))).len(), 1);
     assert!(read(store.log(shard(1), run(1), u64::MAX, LogLimit::rows(usize::MAX))).is_empty());
+    assert!(read(store.load(shard(1), run(1), LogLimit::rows(usize::MAX))).snapshot.is_some());
     assert!(read(store.outbox(shard(1), Some((run(1), u64::MAX)), usize::MAX)).is_empty());
     assert_eq!(read(store.inbox(shard(1), run(1), u64::MAX)), None);
     let workflow = WorkflowRuns {

@@ -12,6 +12,7 @@ use crate::{
             due_row, everything_of, inbox_row, log_row, outbox_row, registry_row, run, run_row,
             shard, snapshot_row, task_key, task_row, time, wait_row,
         },
+        snapshot_of, stored,
     },
     rows::{LogLimit, RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
 };
@@ -45,22 +46,22 @@ fn log(store: &dyn Store) {
 fn snapshots(store: &dyn Store) {
     let mut row = snapshot_row(run(1));
     commit(store, shard(1), vec![Write::PutSnapshot(row.clone())]);
-    assert_eq!(read(store.snapshot(shard(1), run(1))), Some(row.clone()));
+    assert_eq!(snapshot_of(store, shard(1), run(1)), Some(row.clone()));
     (row.sequence, row.state) = (8, Bytes::from_static(b"newer"));
     commit(store, shard(1), vec![Write::PutSnapshot(row.clone())]);
-    assert_eq!(read(store.snapshot(shard(1), run(1))), Some(row));
+    assert_eq!(snapshot_of(store, shard(1), run(1)), Some(row));
 }
 
 fn runs(store: &dyn Store) {
     let mut row = run_row(run(1));
     let put = |row: &_| commit(store, shard(1), vec![Write::PutRun(Clone::clone(row))]);
     put(&row);
-    assert_eq!(read(store.run(shard(1), run(1))), Some(row.clone()));
+    assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
     for status in RunStatus::ALL {
         row.status = status;
         row.closed_at = (!status.open()).then(|| time(1_800_000_001, 7));
         put(&row);
-        assert_eq!(read(store.run(shard(1), run(1))), Some(row.clone()));
+        assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
     }
     row.namespace = "other namespace".into();
     row.workflow = "other workflow".into();
@@ -68,7 +69,7 @@ fn runs(store: &dyn Store) {
     (row.ordinal, row.start_key, row.details) = (2, None, Bytes::new());
     row.started_at = time(1_800_000_002, 0);
     put(&row);
-    assert_eq!(read(store.run(shard(1), run(1))), Some(row.clone()));
+    assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
     assert_eq!(read(store.runs(Default::default(), 10)), [row]);
 }
 
@@ -76,12 +77,12 @@ fn deleted_runs(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     commit(store, shard(1), everything_of(run(2)));
     commit(store, shard(1), vec![Write::DeleteRun(run(1)), Write::DeleteRun(run(3))]);
-    assert_eq!(read(store.run(shard(1), run(1))), None);
-    assert_eq!(read(store.snapshot(shard(1), run(1))), None);
+    assert_eq!(stored(store, shard(1), &run_row(run(1))), None);
+    assert_eq!(snapshot_of(store, shard(1), run(1)), None);
     assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).is_empty());
     assert_eq!(read(store.tasks(shard(1), None, 10)).len(), 2);
     assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 2);
-    assert_eq!(read(store.run(shard(1), run(2))), Some(run_row(run(2))));
+    assert_eq!(stored(store, shard(1), &run_row(run(2))), Some(run_row(run(2))));
     assert_eq!(read(store.log(shard(1), run(2), 0, LogLimit::rows(10))).len(), 1);
     assert_eq!(read(store.runs(Default::default(), 10)), [run_row(run(2))]);
 }

@@ -12,6 +12,7 @@ use crate::{
             due_row, inbox_row, log_row, outbox_row, registry_row, run, run_row, shard,
             snapshot_row, task_key, task_row, time, wait_row,
         },
+        snapshot_of, stored,
     },
     rows::LogLimit,
 };
@@ -48,7 +49,7 @@ fn times_are_exact(store: &dyn Store) {
             Write::PutDue(due.clone()),
         ];
         commit(store, shard(1), writes);
-        assert_eq!(read(store.run(shard(1), run(number))), Some(row));
+        assert_eq!(stored(store, shard(1), &run_row(run(number))), Some(row));
         assert_eq!(read(store.inbox(shard(1), run(number), 1)), Some(inbox));
         let of_run = WaitFilter { run: Some((shard(1), run(number))), ..WaitFilter::default() };
         assert_eq!(read(store.waits(of_run, 10)), [(shard(1), wait)]);
@@ -104,8 +105,8 @@ fn big_blobs(store: &dyn Store) {
     ];
     commit(store, shard(1), writes);
     assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))) == [log], "the log differs");
-    assert!(read(store.snapshot(shard(1), run(1))) == Some(snapshot), "the snapshot differs");
-    assert!(read(store.run(shard(1), run(1))) == Some(row), "the run differs");
+    assert!(snapshot_of(store, shard(1), run(1)) == Some(snapshot), "the snapshot differs");
+    assert!(stored(store, shard(1), &run_row(run(1))) == Some(row), "the run differs");
     assert!(read(store.outbox(shard(1), None, 10)) == [outbox], "the outbox differs");
 }
 
@@ -150,6 +151,6 @@ fn large_numbers(store: &dyn Store) {
     ];
     commit(store, shard(1), writes);
     assert_eq!(read(store.log(shard(1), run(1), largest - 1, LogLimit::rows(10))), [log]);
-    assert_eq!(read(store.run(shard(1), run(1))), Some(row));
+    assert_eq!(stored(store, shard(1), &run_row(run(1))), Some(row));
     assert_eq!(read(store.outbox(shard(1), None, 10)), [outbox]);
 }

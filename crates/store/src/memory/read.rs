@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     ops::Bound::{Excluded, Included, Unbounded},
 };
 
@@ -15,8 +16,8 @@ use crate::{
     RunFilter, WaitFilter, WaitPosition, WorkflowRuns,
     memory::Tables,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -25,11 +26,6 @@ impl Tables {
     pub fn shard(&self, shard: ShardId) -> ShardRow {
         let unclaimed = || ShardRow { shard, epoch: 0, owner: String::new() };
         self.shards.get(&shard).cloned().unwrap_or_else(unclaimed)
-    }
-
-    /// Row of a single run.
-    pub fn run(&self, shard: ShardId, run: RunId) -> Option<RunRow> {
-        self.runs.get(&(shard, run)).cloned()
     }
 
     /// Retained runs of a workflow, highest ordinal first.
@@ -49,18 +45,19 @@ impl Tables {
         rows
     }
 
-    /// Latest snapshot of the run.
-    pub fn snapshot(&self, shard: ShardId, run: RunId) -> Option<SnapshotRow> {
-        self.snapshots.get(&(shard, run)).cloned()
+    /// Latest snapshot of the run and the first page of its log after it.
+    pub fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Loaded {
+        let snapshot = self.snapshots.get(&(shard, run)).cloned();
+        let after = snapshot.as_ref().map_or(0, |row| row.sequence);
+        Loaded { snapshot, log: self.log(shard, run, after, limit) }
     }
 
     /// Rows of a run's log after sequence `after`.
-    pub fn log(&self, shard: ShardId, run: RunId, after: u64, limit: usize) -> Vec<LogRow> {
-        self.log
-            .range((Excluded((shard, run, after)), Included((shard, run, u64::MAX))))
-            .map(|(_, row)| row.clone())
-            .take(limit)
-            .collect()
+    pub fn log(&self, shard: ShardId, run: RunId, after: u64, limit: LogLimit) -> Vec<LogRow> {
+        let rows =
+            self.log.range((Excluded((shard, run, after)), Included((shard, run, u64::MAX))));
+        let Ok(page) = limit.page(rows.map(|(_, row)| Ok::<_, Infallible>(row.clone())));
+        page
     }
 
     /// Tasks of a shard, in key order.

@@ -112,7 +112,7 @@ async fn a_run_has_a_thousand_children() {
     let count = 1000;
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().build_id("test").workflow::<Crowd>().workflow::<Kid>();
-    tokio::spawn(worker.run());
+    worker.spawn();
     let crowd = engine.client().start::<Crowd>("crowd", count).await.unwrap();
     assert_eq!(crowd.result().await.unwrap(), count);
     let history = crowd.history().await.unwrap();

@@ -72,7 +72,7 @@ async fn a_run_cannot_be_its_own_child() {
     env.worker(|worker| worker.workflow::<Narcissus>()).await.unwrap();
     let parent = env.client().start::<Narcissus>("parent", ()).await.unwrap();
     let Err(ClientError::RunFailed(failure)) = parent.result().await else { panic!() };
-    assert!(failure.message.ends_with("a workflow of that id exists already"));
+    assert!(failure.message.ends_with("a workflow with that id already exists"));
     PAGE.check("a run asks for itself as a child", &parent.history().await.unwrap());
 }
 
@@ -81,7 +81,7 @@ async fn a_child_cannot_be_the_parent_of_its_parent() {
     let env = environment().await;
     let parent = start(&env.client(), "start my parent").await;
     let failures = failure(&parent).await;
-    let innermost = "it was not started: a workflow of that id exists already";
+    let innermost = "it was not started: a workflow with that id already exists";
     assert_eq!(messages(&failures).last(), Some(&innermost));
     assert_eq!(failures.len(), 3, "the run, its child, and the parent as its child");
     PAGE.check("a child asks for its parent as a child", &parent.history().await.unwrap());

@@ -8,7 +8,7 @@ use abide_core::{
     ids::{EventNumber, WorkflowKey},
 };
 
-use super::{Board, Child, ChildCancel, Shared, news::wake};
+use super::{Board, BoardState, Child, ChildCancel, news::wake};
 use crate::{
     context::OnCancel,
     executor::{
@@ -89,7 +89,7 @@ impl Board {
     }
 
     /// Asks a child to cancel itself, once, without waiting for an answer.
-    pub(super) fn cancel_child(&self, shared: &mut Shared, number: u64) {
+    pub(super) fn cancel_child(&self, shared: &mut BoardState, number: u64) {
         let open =
             |child: &&mut Child| child.outcome.is_none() && child.cancel != ChildCancel::Asked;
         let Some(child) = shared.children.get_mut(&number).filter(open) else { return };

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, rc::Rc};
 
 use abide_core::{command::Ask, event::Marker, time::Timestamp};
 
-use super::{Board, Shared};
+use super::{Board, BoardState};
 use crate::{
     activity::{LocalActivity, LocalEnd},
     executor::waits::{Ender, Resolution, Subject, Wait},
@@ -67,7 +67,7 @@ impl Board {
     /// The new work for the driver; each item is returned once.
     pub(in crate::executor) fn take_local_work(&self) -> LocalWork {
         let mut shared = self.shared.borrow_mut();
-        let Shared { locals, .. } = &mut *shared;
+        let BoardState { locals, .. } = &mut *shared;
         let now = self.now();
         let mut work =
             LocalWork { begin: Vec::new(), give_up: std::mem::take(&mut locals.given_up) };

@@ -78,7 +78,7 @@ impl Board {
         let shared = self.shared.borrow();
         let change = shared.markers.abandoned.first()?;
         Some(format!(
-            "the run was past this place before the change \"{change}\", whose old way is gone: bring \
+            "the run passed this place before the patch \"{change}\", whose old code is gone: bring \
              it back as `if ctx.patched(\"{change}\") {{ new }} else {{ old }}` until the run has closed"
         ))
     }

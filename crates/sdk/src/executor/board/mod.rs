@@ -55,12 +55,12 @@ pub(crate) struct Board {
     shown_moves: RefCell<BTreeMap<TimerId, Timestamp>>,
     /// The handler that is running, for the message of a panic.
     handling: RefCell<Option<Rc<str>>>,
-    shared: RefCell<Shared>,
+    shared: RefCell<BoardState>,
 }
 
 /// The part that changes while code runs.
 #[derive(Default)]
-struct Shared {
+struct BoardState {
     commands: Vec<Command>,
     waits: Waits,
     mailbox: Mailbox,
@@ -167,10 +167,10 @@ impl Board {
     }
 
     /// Mutable access; panics if a query, a validator or a condition is running.
-    fn change(&self) -> RefMut<'_, Shared> {
+    fn change(&self) -> RefMut<'_, BoardState> {
         assert!(
             !self.looking(),
-            "queries, validators and conditions only look at a run; move what they ask for to a handler"
+            "queries, validators and conditions only read a run; move commands to a handler"
         );
         self.shared.borrow_mut()
     }
@@ -267,13 +267,13 @@ impl Board {
         }
     }
 
-    fn open(self: &Rc<Self>, shared: &mut Shared, subject: Subject, ender: Ender) -> Wait {
+    fn open(self: &Rc<Self>, shared: &mut BoardState, subject: Subject, ender: Ender) -> Wait {
         self.open_as(shared, subject, ender, OnCancel::TryCancel)
     }
 
     fn open_as(
         self: &Rc<Self>,
-        shared: &mut Shared,
+        shared: &mut BoardState,
         subject: Subject,
         ender: Ender,
         on_cancel: OnCancel,
@@ -282,7 +282,7 @@ impl Board {
         Wait::new(self.clone(), number)
     }
 
-    fn ask(&self, shared: &mut Shared, ask: Ask) {
+    fn ask(&self, shared: &mut BoardState, ask: Ask) {
         if !self.silent.get() {
             self.silent.set(ask.closes());
             shared.commands.push(ask.into());
@@ -290,7 +290,7 @@ impl Board {
     }
 
     /// Cancels what a wait was for. Requests to other workflows stay.
-    fn withdraw(&self, shared: &mut Shared, subject: Subject) {
+    fn withdraw(&self, shared: &mut BoardState, subject: Subject) {
         match subject {
             Subject::Timer(timer) => self.cancel_timer(shared, timer),
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),

@@ -10,7 +10,7 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::{Board, Shared, TurnInfo};
+use super::{Board, BoardState, TurnInfo};
 use crate::{
     context::MoveError,
     executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
@@ -147,7 +147,7 @@ impl Board {
         }
         let mut shared = self.shared.borrow_mut();
         let TurnInfo { now, happened, in_order, .. } = self.turn.get();
-        let due = shared.due.get_mut(timer).ok_or(MoveError::Over)?;
+        let due = shared.due.get_mut(timer).ok_or(MoveError::TooLate)?;
         if fire_at.never() {
             return Err(MoveError::Never);
         }
@@ -173,21 +173,21 @@ impl Board {
     }
 
     /// Gives up what a wait was for.
-    pub(super) fn give_up(&self, shared: &mut Shared, subject: Subject, ender: &Ender) {
+    pub(super) fn give_up(&self, shared: &mut BoardState, subject: Subject, ender: &Ender) {
         self.withdraw(shared, subject);
         if let Ender::Condition(wait, _) = ender {
             self.ask(shared, Ask::CancelWait(wait.clone()));
         }
     }
 
-    pub(super) fn cancel_timer(&self, shared: &mut Shared, timer: TimerId) {
+    pub(super) fn cancel_timer(&self, shared: &mut BoardState, timer: TimerId) {
         shared.due.remove(&timer);
         self.ask(shared, Ask::CancelTimer(timer));
     }
 
     fn open_timer(
         &self,
-        shared: &mut Shared,
+        shared: &mut BoardState,
         timer: TimerId,
         fire_at: Timestamp,
         origin: Origin,

@@ -1,0 +1,139 @@
+//! Workers in the background: how they stop, and that none fails in silence.
+
+use std::{io, time::Duration};
+
+use abide::{ClientError, Context, Worker, WorkerError};
+use abide_embedded::Embedded;
+use abide_sdk::workflow;
+use tokio::time::timeout;
+use tracing::Level;
+
+use crate::log::Logged;
+
+#[derive(Default)]
+struct Hello;
+
+#[workflow]
+impl Hello {
+    #[run]
+    async fn run(_ctx: &Context<Self>, name: String) -> abide::Result<String> {
+        Ok(format!("Hello, {name}!"))
+    }
+}
+
+fn hello(engine: &Embedded) -> Worker {
+    engine.worker().build_id("test").workflow::<Hello>()
+}
+
+/// A worker that cannot start.
+fn wrong(engine: &Embedded) -> Worker {
+    hello(engine).workflow::<Hello>()
+}
+
+#[tokio::test]
+async fn a_worker_goes_on_without_its_handle_and_stops_when_it_is_told() {
+    let engine = Embedded::in_memory().await;
+    drop(hello(&engine).spawn());
+    let first = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    assert_eq!(first.result().await.unwrap(), "Hello, Ada!");
+    hello(&engine).queue("other").spawn().stop().await.unwrap();
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_start_is_logged_once_and_says_why() {
+    let logged = Logged::at(Level::ERROR);
+    let engine = Embedded::in_memory().await;
+    let worker = wrong(&engine).spawn();
+    let error = worker.await.unwrap_err();
+    assert!(matches!(error, WorkerError::Registry(_)), "{error}");
+    let expected = format!("the worker has failed queue=default error={error}");
+    assert_eq!(logged.lines(), [expected]);
+    let error = engine.worker().spawn().stop().await.unwrap_err();
+    assert!(matches!(error, WorkerError::NothingToRun(_)), "{error}");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_result_is_told_that_the_worker_failed() {
+    let engine = Embedded::in_memory().await;
+    let client = engine.client();
+    let before = client.start::<Hello>("before", "Ada".into()).await.unwrap();
+    let waiting = tokio::spawn({
+        let before = before.clone();
+        async move { before.result().await }
+    });
+    let reason = wrong(&engine).spawn().await.unwrap_err().to_string();
+    let failed = ClientError::WorkerFailed { queue: "default".into(), reason };
+    assert_eq!(waiting.await.unwrap(), Err(failed.clone()));
+    assert_eq!(client.handle::<Hello>("before").result().await, Err(failed.clone()));
+    let after = client.start::<Hello>("after", "Bob".into()).await.unwrap();
+    assert_eq!(after.result().await, Err(failed));
+}
+
+#[tokio::test]
+async fn a_failed_worker_is_forgotten_when_another_serves_its_queue() {
+    let engine = Embedded::in_memory().await;
+    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    wrong(&engine).spawn().await.unwrap_err();
+    hello(&engine).spawn();
+    assert_eq!(run.result().await.unwrap(), "Hello, Ada!");
+    wrong(&engine).spawn().await.unwrap_err();
+    let next = engine.client().start::<Hello>("two", "Bob".into()).await.unwrap();
+    assert_eq!(next.result().await.unwrap(), "Hello, Bob!");
+}
+
+#[tokio::test]
+async fn a_failed_worker_of_another_queue_is_no_matter() {
+    let engine = Embedded::in_memory().await;
+    wrong(&engine).queue("other").spawn().await.unwrap_err();
+    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let (result, ()) = tokio::join!(run.result(), async {
+        // The other queue's failure is looked at before this one has a worker.
+        tokio::task::yield_now().await;
+        drop(hello(&engine).spawn());
+    });
+    assert_eq!(result.unwrap(), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_worker_returns_what_stopped_it() {
+    let engine = Embedded::in_memory().await;
+    hello(&engine).run_until(async {}).await.unwrap();
+    assert_eq!(hello(&engine).run_until(async { Some(7) }).await.unwrap(), Some(7));
+    let seven = async { Ok::<_, io::Error>(7) };
+    assert_eq!(hello(&engine).run_until(seven).await.unwrap(), 7);
+    let broken = async { Err::<(), _>(io::Error::other("no signals here")) };
+    let error = hello(&engine).run_until(broken).await.unwrap_err();
+    assert_eq!(error.to_string(), "the worker was stopped by an error: no signals here");
+}
+
+/// Waits for the result for an hour that passes at once, and returns the warnings.
+async fn warnings(engine: &Embedded) -> Vec<String> {
+    let logged = Logged::at(Level::WARN);
+    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    drop(timeout(Duration::from_secs(3600), run.result()).await);
+    logged.lines()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_waits_for_a_worker_warns_once_of_its_queue() {
+    let engine = Embedded::in_memory().await;
+    let warnings = warnings(&engine).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let told = "no worker takes the run's task";
+    assert!(warnings[0].contains(told) && warnings[0].contains("queue=default"), "{warnings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_run_and_one_that_is_delayed_do_not_warn() {
+    let engine = Embedded::in_memory().await;
+    let client = engine.client();
+    let logged = Logged::at(Level::WARN);
+    let paused = client.start::<Hello>("paused", "Ada".into()).await.unwrap();
+    paused.pause("later").await.unwrap();
+    let late = client.start::<Hello>("late", "Ada".into()).delay(Duration::from_secs(86_400));
+    let late = late.await.unwrap();
+    let both = async { tokio::join!(paused.result(), late.result()) };
+    timeout(Duration::from_secs(3600), both).await.unwrap_err();
+    assert_eq!(logged.lines(), Vec::<String>::new());
+}

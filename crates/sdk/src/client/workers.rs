@@ -1,0 +1,150 @@
+//! The workers of a client, in this process: which queues they serve, and which queue lost its last
+//! worker by a failure. Who waits for a run of such a queue is told instead of waiting forever.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use abide_core::ids::NamespaceId;
+use tokio::sync::watch;
+
+/// The workers of a client and its clones.
+#[derive(Clone, Default)]
+pub(crate) struct ClientWorkers(Arc<watch::Sender<BTreeMap<Place, Service>>>);
+
+/// A namespace and a queue in it.
+type Place = (NamespaceId, String);
+
+#[derive(Default)]
+struct Service {
+    running: usize,
+    /// Why the last worker failed; none while one runs.
+    failed: Option<Arc<str>>,
+}
+
+/// A worker that serves a queue, until this is dropped.
+pub(crate) struct Serving {
+    workers: ClientWorkers,
+    place: Place,
+}
+
+impl ClientWorkers {
+    /// Counts a worker of this queue. An earlier failure is forgotten.
+    pub(crate) fn serve(&self, namespace: NamespaceId, queue: String) -> Serving {
+        let place = (namespace, queue);
+        self.0.send_modify(|services| {
+            let service = services.entry(place.clone()).or_default();
+            service.running += 1;
+            service.failed = None;
+        });
+        Serving { workers: self.clone(), place }
+    }
+
+    /// Returns why no worker serves the queue of a run. Waits until one has failed, perhaps forever.
+    /// `queue_of_run` is asked only if a queue of the namespace has no worker after a failure.
+    pub(super) async fn failure<F>(
+        &self,
+        namespace: &NamespaceId,
+        mut queue_of_run: impl FnMut() -> F,
+    ) -> Failed
+    where
+        F: Future<Output = Option<String>>,
+    {
+        let mut services = self.0.subscribe();
+        loop {
+            let failed = |services: &BTreeMap<Place, Service>| {
+                services
+                    .iter()
+                    .any(|((of, _), service)| of == namespace && service.failed.is_some())
+            };
+            if services.wait_for(failed).await.is_err() {
+                // A client holds the sender as long as it waits here.
+                std::future::pending::<()>().await;
+            }
+            if let Some(queue) = queue_of_run().await {
+                let place = (namespace.clone(), queue);
+                let reason =
+                    services.borrow().get(&place).and_then(|service| service.failed.clone());
+                if let Some(reason) = reason {
+                    return Failed { queue: place.1, reason };
+                }
+            }
+            // Another queue has failed; the next change may be about this one.
+            drop(services.changed().await);
+        }
+    }
+}
+
+/// The failure of the last worker of a queue.
+pub(super) struct Failed {
+    pub(super) queue: String,
+    pub(super) reason: Arc<str>,
+}
+
+impl Serving {
+    /// Ends the service by a failure, which counts if no other worker serves the queue.
+    pub(crate) fn fail(self, reason: &str) {
+        self.workers.0.send_modify(|services| {
+            if let Some(service) = services.get_mut(&self.place)
+                && service.running == 1
+            {
+                service.failed = Some(reason.into());
+            }
+        });
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.workers.0.send_modify(|services| {
+            if let Some(service) = services.get_mut(&self.place) {
+                service.running -= 1;
+                if service.running == 0 && service.failed.is_none() {
+                    services.remove(&self.place);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, ready};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// Why the queue has no worker, if one has failed.
+    fn failure(workers: &ClientWorkers, queue: &str) -> Option<String> {
+        let of_run = || -> Ready<_> { ready(Some(queue.to_owned())) };
+        let failed = workers.failure(&"default".into(), of_run).now_or_never()?;
+        assert_eq!(failed.queue, queue);
+        Some(failed.reason.to_string())
+    }
+
+    fn serve(workers: &ClientWorkers, queue: &str) -> Serving {
+        workers.serve("default".into(), queue.into())
+    }
+
+    #[test]
+    fn the_failure_of_the_last_worker_is_told_for_its_queue_only() {
+        let workers = ClientWorkers::default();
+        let (first, last) = (serve(&workers, "orders"), serve(&workers, "orders"));
+        first.fail("first");
+        assert_eq!(failure(&workers, "orders"), None, "the other one works");
+        last.fail("last");
+        assert_eq!(failure(&workers, "orders").as_deref(), Some("last"));
+        assert_eq!(failure(&workers, "letters"), None);
+        let namespace = "elsewhere".into();
+        let elsewhere = workers.failure(&namespace, || ready(Some("orders".into())));
+        assert!(elsewhere.now_or_never().is_none());
+    }
+
+    #[test]
+    fn a_new_worker_and_an_end_without_failure_leave_nothing_to_tell() {
+        let workers = ClientWorkers::default();
+        serve(&workers, "orders").fail("broken");
+        drop(serve(&workers, "orders"));
+        assert_eq!(failure(&workers, "orders"), None);
+        assert!(workers.0.borrow().is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! What a shard knows only in memory. It is read again from the store, or asked again by callers,
+//! so a reset drops all of it at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use abide_core::{
+    dispatch::QueueKey,
+    ids::{EventNumber, RunId, ShardId, WorkflowKey},
+    limits::Limits,
+    operation::Ticket,
+};
+use abide_store::rows::TaskKey;
+
+use super::{
+    attempts::Attempt,
+    load::{HeadSearch, Load, Reading, Todo},
+    outbox::Outgoing,
+    query::PendingQuery,
+    request::Request,
+    update::Begun,
+    waiters::Waiters,
+};
+use crate::{alarm::Alarms, cache::Cache, message::EffectKey, pipeline::Pipeline};
+
+/// Everything that a reset drops.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// Why the store accepts no writes, while that lasts. Meanwhile the shard is not open, but
+    /// serves calls that change nothing.
+    pub(super) read_only: Option<String>,
+    pub(super) reads: BTreeMap<Ticket, Reading>,
+    /// Completed starts whose call still waits for its update.
+    pub(super) begun: BTreeMap<Ticket, Begun>,
+    /// Requests that wait until the shard is open.
+    pub(super) early: Vec<(Ticket, Request)>,
+    pub(super) cache: Cache,
+    pub(super) loads: BTreeMap<RunId, Load>,
+    pub(super) heads: BTreeMap<WorkflowKey, HeadSearch>,
+    /// Work parked for a busy run until its workflow task ends.
+    pub(super) busy: BTreeMap<RunId, VecDeque<Todo>>,
+    /// Parked work that can go on; taken up when the current message is handled.
+    pub(super) woken: VecDeque<(RunId, Todo)>,
+    pub(super) pipeline: Pipeline,
+    pub(super) alarms: Alarms,
+    pub(super) waiters: Waiters,
+    pub(super) queries: BTreeMap<Ticket, PendingQuery>,
+    pub(super) attempts: BTreeMap<(RunId, EventNumber), Attempt>,
+    pub(super) outgoing: Outgoing,
+    /// Effects of other shards that are being applied, to ignore duplicates.
+    pub(super) incoming: BTreeSet<EffectKey>,
+    /// Where the last refill of each queue ended.
+    pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
+}
+
+impl Memory {
+    /// The memory of a shard that is not open.
+    pub(super) fn new(shard: ShardId, limits: &Limits) -> Self {
+        Self {
+            read_only: None,
+            reads: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            early: Vec::new(),
+            cache: Cache::default(),
+            loads: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            woken: VecDeque::new(),
+            pipeline: Pipeline::new(shard, 0, false),
+            alarms: Alarms::new(limits.near_timers),
+            waiters: Waiters::default(),
+            queries: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            outgoing: Outgoing::default(),
+            incoming: BTreeSet::new(),
+            refilled: BTreeMap::new(),
+        }
+    }
+}
