@@ -33,7 +33,7 @@ impl Letter {
         ctx.activity(check_address, to.clone()).await?;
         // The caller decides: for this letter a full mailbox is final. Another caller may want to
         // retry until there is room.
-        let policy = RetryPolicy::default().non_retryable("MailboxFull");
+        let policy = RetryPolicy::default().no_retry_on_type("MailboxFull");
         ctx.activity(deliver, to).retry(policy).await
     }
 }

@@ -1,7 +1,7 @@
 //! Saga: steps in several systems that know nothing of each other. When one fails, the earlier
 //! steps are undone, the last one first; and the error names what could not be undone.
 
-use abide::{ClientError, NotUndone, prelude::*, testing::TestEnvironment};
+use abide::{ClientError, UndoFailure, prelude::*, testing::TestEnvironment};
 
 #[activity]
 async fn book(what: String, place: String) -> Result<String, ActivityError> {
@@ -60,7 +60,7 @@ pub async fn main() -> anyhow::Result<()> {
             Err(ClientError::RunFailed(failure)) => {
                 println!("{place}: {}", failure.message);
                 // For programs: these need attention.
-                for left in NotUndone::in_failure(&failure) {
+                for left in UndoFailure::in_failure(&failure) {
                     println!("{place}: not undone: {}", left.step);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read as _, path::PathBuf};
 
-use abide::payload::Data as _;
+use abide::payload::AsPayload as _;
 use abide_command::Failed;
 use abide_core::payload::{Payload, Payloads};
 use clap::Args;

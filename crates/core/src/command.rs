@@ -3,7 +3,7 @@
 
 use crate::{
     event::{
-        ActivitySpec, CancelMode, ChildSpec, Marker, Outcome, RunSpec, Target, TimerSpec,
+        ActivitySpec, CancelMode, ChildSpec, Marker, RunSpec, Target, TimerSpec, UpdateOutcome,
         UpdateRequest, WaitDetails, WaitSpec,
     },
     failure::Failure,
@@ -78,7 +78,7 @@ pub enum Ask {
     /// Rejects an update: no event.
     RejectUpdate { update: UpdateId, failure: Failure },
     /// Completes an accepted update: UpdateCompleted.
-    CompleteUpdate { update: UpdateId, outcome: Outcome },
+    CompleteUpdate { update: UpdateId, outcome: UpdateOutcome },
     /// Closes with a result: RunCompleted. Every close must be the last command.
     CompleteRun(Payloads),
     /// Closes with a failure: RunFailed.

@@ -55,18 +55,6 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the factor between consecutive delays: 1.0 keeps the delay, 2.0 doubles it.
-    #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the conversion saturates, and what is no number becomes zero"
-    )]
-    pub fn backoff(mut self, factor: f64) -> Self {
-        self.backoff_permille = (factor * 1000.0).round() as u32;
-        self
-    }
-
     /// Sets the upper bound for the delay.
     #[must_use]
     pub fn maximum_interval(mut self, interval: Duration) -> Self {
@@ -174,7 +162,6 @@ mod tests {
     fn a_policy_is_said_word_by_word() {
         let said = RetryPolicy::default()
             .initial_interval(Duration::from_secs(3))
-            .backoff(1.5)
             .maximum_interval(Duration::from_secs(30))
             .maximum_attempts(5)
             .non_retryable("Declined")
@@ -182,7 +169,7 @@ mod tests {
             .recorded();
         let policy = RetryPolicy {
             initial_interval: Duration::from_secs(3),
-            backoff_permille: 1500,
+            backoff_permille: 2000,
             maximum_interval: Duration::from_secs(30),
             maximum_attempts: 5,
             non_retryable_types: vec!["Declined".into(), "Unknown".into()],

@@ -21,7 +21,7 @@ use std::{
 };
 
 use abide_engine::Engine;
-use abide_sdk::{Client, Worker, transport::Transport};
+use abide_sdk::{Client, Timestamp, Worker, transport::Transport};
 use abide_store::Store;
 
 pub use abide_core::limits::Limits;
@@ -96,6 +96,13 @@ impl Embedded {
         Worker::new(&self.client())
     }
 
+    /// The current time of the engine's clock.
+    pub fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
+    /// The engine itself, for tests of this workspace.
+    #[doc(hidden)]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

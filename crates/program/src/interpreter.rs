@@ -131,7 +131,7 @@ impl Code for Interpreter {
 }
 
 fn complete_update(context: &mut Context, update: UpdateId) {
-    let outcome = event::Outcome::Completed(vec![payload(&context.trace.join(";"))]);
+    let outcome = event::UpdateOutcome::Completed(vec![payload(&context.trace.join(";"))]);
     context.ask(Ask::CompleteUpdate { update, outcome });
 }
 

@@ -2,7 +2,7 @@
 
 use abide_core::{
     codec::Wire,
-    event::Outcome,
+    event::UpdateOutcome,
     limits::InvalidField,
     operation::{Alive, Closed, Count, Done, Nodes, QueryAnswer, Reported, Started, UpdateAnswer},
     run::{Description, Stage},
@@ -95,8 +95,8 @@ impl TryFrom<wire::QueryRunResponse> for QueryAnswer {
 
     fn try_from(wire: wire::QueryRunResponse) -> Result<Self, InvalidField> {
         Ok(Self(match word("outcome", wire.outcome)? {
-            Outcome::Completed(result) => Ok(result),
-            Outcome::Failed(failure) => Err(failure),
+            UpdateOutcome::Completed(result) => Ok(result),
+            UpdateOutcome::Failed(failure) => Err(failure),
         }))
     }
 }
@@ -199,7 +199,7 @@ impl TryFrom<WireStage> for Stage {
             WireStage::Admitted(_) => Self::Admitted,
             WireStage::Accepted(_) => Self::Accepted,
             WireStage::Completed(outcome) => {
-                Self::Completed(word::<Outcome, _>("completed", outcome)?)
+                Self::Completed(word::<UpdateOutcome, _>("completed", outcome)?)
             }
             WireStage::CompletedIn(run) => Self::CompletedIn(word("completed_in", run)?),
             WireStage::Rejected(failure) => Self::Rejected(word("rejected", failure)?),

@@ -4,7 +4,7 @@ use abide_core::{
     attempt::ActivityToken,
     codec::{self, Wire},
     dispatch::{Dispatch, QueueKey, WorkKind},
-    event::Outcome,
+    event::UpdateOutcome,
     failure::Failure,
     ids::{SessionId, ShardId},
     limits::InvalidField,
@@ -117,8 +117,8 @@ pub fn report_from_wire(wire: Completion, session: &SessionId) -> Result<Report,
         Completion::AnswerQuery(wire) => {
             let token = part("token", wire.token)?;
             match word("outcome", wire.outcome)? {
-                Outcome::Completed(result) => Report::AnswerQuery(token, Ok(result)),
-                Outcome::Failed(failure) => Report::AnswerQuery(token, Err(failure)),
+                UpdateOutcome::Completed(result) => Report::AnswerQuery(token, Ok(result)),
+                UpdateOutcome::Failed(failure) => Report::AnswerQuery(token, Err(failure)),
             }
         }
         Completion::ResolveActivity(wire) => {
@@ -168,10 +168,10 @@ fn resolve_activity(token: ActivityToken, resolution: Resolution) -> Completion 
     })
 }
 
-pub(crate) fn outcome(result: Result<Payloads, Failure>) -> Outcome {
+pub(crate) fn outcome(result: Result<Payloads, Failure>) -> UpdateOutcome {
     match result {
-        Ok(result) => Outcome::Completed(result),
-        Err(failure) => Outcome::Failed(failure),
+        Ok(result) => UpdateOutcome::Completed(result),
+        Err(failure) => UpdateOutcome::Failed(failure),
     }
 }
 

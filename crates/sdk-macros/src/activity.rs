@@ -171,7 +171,7 @@ impl Signature {
         let shared = self.receiver.is_some().then(|| quote!(shared,));
         let context = self.context.then(|| quote!(ctx,));
         let unused = (!self.context).then(|| quote!(let _: ::abide::ActivityContext = ctx;));
-        let call = self.raised(&quote!(#path(#shared #context #(#names),*).await));
+        let call = self.returned(&quote!(#path(#shared #context #(#names),*).await));
         quote! {
             #unused
             let #pattern = input;

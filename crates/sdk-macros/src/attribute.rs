@@ -1,4 +1,4 @@
-//! Options of an attribute: `name = "…"`, `validate = method`, `approvals = field`, `unfinished =
+//! Options of an attribute: `name = "…"`, `validate = method`, `approvals = field`, `unfinished_handlers =
 //! "…"`.
 
 use proc_macro2::{Span, TokenStream};
@@ -18,8 +18,8 @@ pub(crate) struct Options {
     /// Field that holds the requests for approval.
     pub(crate) approvals: Option<Ident>,
     /// What happens to handlers that still run when the run has its result, as a variant of
-    /// `Unfinished`.
-    pub(crate) unfinished: Option<Ident>,
+    /// `UnfinishedHandlers`.
+    pub(crate) unfinished_handlers: Option<Ident>,
 }
 
 impl Options {
@@ -31,7 +31,9 @@ impl Options {
             match known.iter().find(|known| path.is_ident(known)) {
                 Some(&"name") => options.name = Some(wire_name(&value)?),
                 Some(&"approvals") => options.approvals = Some(field(&value)?),
-                Some(&"unfinished") => options.unfinished = Some(unfinished(&value)?),
+                Some(&"unfinished_handlers") => {
+                    options.unfinished_handlers = Some(unfinished_handlers(&value)?)
+                }
                 Some(_) => options.validate = Some(method(&value)?),
                 None => return Err(unknown(&path, known)),
             }
@@ -77,9 +79,9 @@ fn field(value: &Expr) -> syn::Result<Ident> {
     plain(value, "write the name of a field of the state without quotes: `approvals = approvals`")
 }
 
-fn unfinished(value: &Expr) -> syn::Result<Ident> {
-    let message = "the run waits for unfinished handlers or abandons them: write `unfinished = \"wait\"` or \
-                   `unfinished = \"abandon\"`";
+fn unfinished_handlers(value: &Expr) -> syn::Result<Ident> {
+    let message = "the run waits for unfinished handlers or abandons them: write \
+                   `unfinished_handlers = \"wait\"` or `unfinished_handlers = \"abandon\"`";
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
         return Err(error(value, message));
     };

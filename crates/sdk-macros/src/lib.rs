@@ -39,7 +39,7 @@ pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
 /// others stay as they are. Each signal, query and update becomes a constant of the same name.
 /// `#[workflow(name = "…")]` sets the name on the wire. `#[workflow(approvals = field)]`, where the field
 /// is an `Approvals`, adds the update `decide`, the signal `decision` and the query `approvals`.
-/// `#[workflow(unfinished = "abandon")]` lets the run complete while handlers still run; by default it
+/// `#[workflow(unfinished_handlers = "abandon")]` lets the run complete while handlers still run; by default it
 /// waits for them.
 #[proc_macro_attribute]
 pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -113,10 +113,10 @@ impl Signature {
         }
     }
 
-    /// Wraps the call as a `Result<value, Raised>`.
-    pub(crate) fn raised(&self, call: &TokenStream) -> TokenStream {
+    /// Wraps the call as a `Result<value, ReturnedError>`.
+    pub(crate) fn returned(&self, call: &TokenStream) -> TokenStream {
         if self.output.fallible {
-            quote!((#call).map_err(::abide::Raised::new))
+            quote!((#call).map_err(::abide::ReturnedError::new))
         } else {
             quote!(::std::result::Result::Ok(#call))
         }

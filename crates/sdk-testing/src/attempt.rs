@@ -11,7 +11,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_sdk::{
-    ActivityContext, Data,
+    ActivityContext, AsPayload,
     activity::{ActivityInfo, AttemptLink, CancelToken},
     payload::{self, PayloadError},
 };
@@ -90,7 +90,7 @@ impl TestAttempt {
     ///
     /// # Errors
     /// If the value cannot be encoded.
-    pub fn after_heartbeat<T: Data>(mut self, details: &T) -> Result<Self, PayloadError> {
+    pub fn after_heartbeat<T: AsPayload>(mut self, details: &T) -> Result<Self, PayloadError> {
         self.info.given.heartbeat = Some(payload::encode(details)?);
         Ok(self)
     }
@@ -110,7 +110,7 @@ impl TestAttempt {
     ///
     /// # Errors
     /// If a heartbeat has another type.
-    pub fn heartbeats<T: Data>(&self) -> Result<Vec<T>, PayloadError> {
+    pub fn heartbeats<T: AsPayload>(&self) -> Result<Vec<T>, PayloadError> {
         self.reported.lock().iter().map(|details| payload::decode(details)).collect()
     }
 }

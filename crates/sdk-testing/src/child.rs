@@ -13,7 +13,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_sdk::{
-    BoxError, Raised, Workflow,
+    BoxError, ReturnedError, Workflow,
     executor::LocalWork,
     payload,
     registry::{TaskFault, WorkflowCode},
@@ -51,7 +51,7 @@ impl<W: Workflow> FakeRun<W> {
         let encoded = fake(input).and_then(|output| Ok(payload::encode(&output)?));
         Some(match encoded {
             Ok(result) => Ask::CompleteRun(result),
-            Err(error) => Ask::FailRun(Raised::new(error).into_failure()),
+            Err(error) => Ask::FailRun(ReturnedError::new(error).into_failure()),
         })
     }
 }

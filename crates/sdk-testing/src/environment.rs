@@ -9,8 +9,8 @@ use std::{
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, BoxError, Client, Data, Failure, Registry, Worker, Workflow,
-    activity::Activity, worker::WorkerError,
+    ActivityContext, ActivityError, AsPayload, BoxError, Client, Failure, Registry, Worker,
+    Workflow, activity::Activity, worker::WorkerError,
 };
 use tokio::task::AbortHandle;
 
@@ -122,7 +122,7 @@ impl TestEnvironment {
     /// Replaces the code of an activity.
     pub fn replace_activity<A, F, R, E>(&self, activity: A, fake: F)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -137,7 +137,7 @@ impl TestEnvironment {
     /// Makes an activity never return, to test its timeouts. Time passes meanwhile.
     pub fn hang_activity<A>(&self, activity: A)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: Data + Send>,
+        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload + Send>,
     {
         let held = self.held.clone();
         self.replace_activity(activity, move |context, _| {

@@ -11,7 +11,7 @@ use abide_core::{
 use crate::{
     context::NextRun,
     payload::PayloadError,
-    raised::{BoxError, Raised},
+    returned::{BoxError, ReturnedError},
     saga::SagaFailure,
 };
 
@@ -105,14 +105,14 @@ impl Error {
 
     /// Fails with an error of any type as the cause.
     pub fn from_source<E: Into<BoxError> + 'static>(error: E) -> Self {
-        let raised = match Raised::new(error).downcast::<Self>() {
+        let returned = match ReturnedError::new(error).downcast::<Self>() {
             Ok(error) => return *error,
-            Err(raised) => raised,
+            Err(returned) => returned,
         };
-        match raised.find() {
+        match returned.find() {
             Some(error) if error.is_cancelled() => Self::Cancelled,
             Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
-            _ => Self::Failed(Box::new(raised.into_failure())),
+            _ => Self::Failed(Box::new(returned.into_failure())),
         }
     }
 

@@ -37,9 +37,10 @@ pub mod join;
 mod panic;
 pub mod parallel;
 pub mod payload;
-mod raised;
 pub mod registry;
 pub mod replay;
+mod retry;
+mod returned;
 mod saga;
 pub mod select;
 pub mod time;
@@ -53,14 +54,15 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Canceller, Condition, Context, Deadline, MoveError, NextRun, OnCancel, Outcome},
-    definition::{QueryDef, SignalDef, Unfinished, UpdateDef, Workflow},
+    definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
     executor::Cancellation,
     parallel::{Window, first_success, join_all, try_join_all},
-    payload::{Data, PayloadError, RawPayload},
-    raised::{BoxError, Raised},
+    payload::{AsPayload, PayloadError, RawPayload},
     registry::Registry,
-    saga::{NotUndone, Saga, SagaFailure},
+    retry::RetryPolicy,
+    returned::{BoxError, ReturnedError},
+    saga::{Saga, SagaFailure, UndoFailure},
 };
 #[cfg(feature = "worker")]
 pub use self::{
@@ -72,7 +74,7 @@ pub use abide_core::{
     failure::{Causes, Failure, FailureKind, TimeoutKind},
     ids, list,
     operation::ConflictPolicy,
-    retry::{RetryPolicy, RetryState},
+    retry::RetryState,
     tally,
     time::Timestamp,
 };

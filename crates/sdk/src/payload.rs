@@ -20,7 +20,7 @@ const JSON: &str = "json/plain";
     label = "cannot be written to history",
     note = "derive `serde::Serialize` and `serde::Deserialize` for it; it must own its data"
 )]
-pub trait Data: Sized + 'static {
+pub trait AsPayload: Sized + 'static {
     /// Encodes the value; none for `()`.
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError>;
 
@@ -53,7 +53,7 @@ impl PayloadError {
     }
 }
 
-impl<T: Serialize + DeserializeOwned + 'static> Data for T {
+impl<T: Serialize + DeserializeOwned + 'static> AsPayload for T {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         if TypeId::of::<T>() == TypeId::of::<()>() {
             return Ok(None);
@@ -73,7 +73,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Data for T {
     }
 }
 
-impl Data for RawPayload {
+impl AsPayload for RawPayload {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         Ok(Some(self.0.clone()))
     }
@@ -99,12 +99,12 @@ fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> Payloa
 }
 
 /// Encodes one value; `()` has no payload.
-pub fn encode<T: Data>(value: &T) -> Result<Payloads, PayloadError> {
+pub fn encode<T: AsPayload>(value: &T) -> Result<Payloads, PayloadError> {
     Ok(value.to_payload()?.into_iter().collect())
 }
 
 /// Decodes one value from the first payload, or from none.
-pub fn decode<T: Data>(payloads: &[Payload]) -> Result<T, PayloadError> {
+pub fn decode<T: AsPayload>(payloads: &[Payload]) -> Result<T, PayloadError> {
     T::from_payload(payloads.first())
 }
 
@@ -145,7 +145,7 @@ impl<T> Arguments<T> {
     /// For a definition with one argument: one payload.
     pub const fn one() -> Self
     where
-        T: Data,
+        T: AsPayload,
     {
         Self { encode: encode::<T>, decode: decode::<T> }
     }
@@ -157,7 +157,7 @@ macro_rules! several {
             /// For a definition with several arguments: one payload each, in order.
             pub const fn several() -> Self
             where
-                $($name: Data),+
+                $($name: AsPayload),+
             {
                 Self {
                     encode: |input| Ok(vec![$(positional(&input.$index)?),+]),
@@ -179,11 +179,11 @@ several! {
 }
 
 /// An argument that keeps its position: `()` among others is encoded as null.
-fn positional<T: Data>(value: &T) -> Result<Payload, PayloadError> {
+fn positional<T: AsPayload>(value: &T) -> Result<Payload, PayloadError> {
     Ok(value.to_payload()?.unwrap_or_else(|| Payload::new("null")))
 }
 
-fn argument<T: Data>(payloads: &[Payload], index: usize) -> Result<T, PayloadError> {
+fn argument<T: AsPayload>(payloads: &[Payload], index: usize) -> Result<T, PayloadError> {
     let number = index + 1;
     T::from_payload(payloads.get(index)).map_err(|error| error.of(format!("argument {number}")))
 }
@@ -192,7 +192,7 @@ fn argument<T: Data>(payloads: &[Payload], index: usize) -> Result<T, PayloadErr
 mod tests {
     use super::*;
 
-    fn round_trip<T: Data>(value: &T) -> T {
+    fn round_trip<T: AsPayload>(value: &T) -> T {
         decode(&encode(value).unwrap()).unwrap()
     }
 

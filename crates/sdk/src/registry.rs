@@ -18,8 +18,8 @@ use crate::{
     definition::Workflow,
     executor::{LocalWork, Machine},
     future::BoxFuture,
-    payload::Data,
-    raised::{BoxError, Raised},
+    payload::AsPayload,
+    returned::{BoxError, ReturnedError},
 };
 
 /// One run's code in memory. Not `Send`: it lives on one workflow thread of the worker.
@@ -105,7 +105,7 @@ impl Registry {
     /// Adds an activity that needs no state. Fails if its name is registered.
     pub fn activity<A>(&mut self, activity: A) -> Result<(), RegistryError>
     where
-        A: Activity<State = (), Input: Send, Output: Data>,
+        A: Activity<State = (), Input: Send, Output: AsPayload>,
     {
         self.add(&activity.definition(), &Arc::new(()))
     }
@@ -119,7 +119,7 @@ impl Registry {
     /// Replaces the code of an activity, registered or not: for tests.
     pub fn replace_activity<A, F, R, E>(&mut self, activity: A, code: F)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -206,7 +206,7 @@ impl<S, I, O, F, R, E> ActivityCode for Replaced<S, I, O, F>
 where
     S: Send + Sync + 'static,
     I: Send + 'static,
-    O: Data,
+    O: AsPayload,
     F: Fn(ActivityContext, I) -> R + Send + Sync,
     R: Future<Output = Result<O, E>> + Send + 'static,
     E: Into<BoxError> + 'static,
@@ -215,7 +215,7 @@ where
         match self.definition.decode_input(&input) {
             Ok(input) => {
                 let attempt = (self.code)(ctx, input);
-                Box::pin(async move { ActivityEnd::of(attempt.await.map_err(Raised::new)) })
+                Box::pin(async move { ActivityEnd::of(attempt.await.map_err(ReturnedError::new)) })
             }
             Err(error) => Box::pin(std::future::ready(ActivityEnd::unreadable(error))),
         }

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     future::LocalBoxFuture,
     join_all, payload,
-    raised::BoxError,
+    returned::BoxError,
 };
 
 /// The error type of a failure that says which steps could not be undone.
@@ -56,17 +56,17 @@ struct Undo {
 
 /// A saga failed, and not all of its steps could be undone.
 #[derive(Debug, thiserror::Error)]
-#[error("{cause}; {}", told(not_undone))]
+#[error("{cause}; {}", told(undo_failures))]
 pub struct SagaFailure {
     /// The failure of the step, or the cancellation.
     pub cause: Error,
     /// The steps that remain, in the order in which they were to be undone.
-    pub not_undone: Vec<NotUndone>,
+    pub undo_failures: Vec<UndoFailure>,
 }
 
 /// A step that could not be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotUndone {
+pub struct UndoFailure {
     /// The name given to [`Saga::undo`].
     pub step: String,
     /// Why it could not be undone.
@@ -115,36 +115,36 @@ impl Saga {
             Err(next @ Error::ContinueAsNew(_)) => return Err(next),
             Err(cause) => cause,
         };
-        let not_undone = self.undo_all(ctx).await;
-        if not_undone.is_empty() {
+        let undo_failures = self.undo_all(ctx).await;
+        if undo_failures.is_empty() {
             return Err(cause);
         }
-        Err(Error::Saga(Box::new(SagaFailure { cause, not_undone })))
+        Err(Error::Saga(Box::new(SagaFailure { cause, undo_failures })))
     }
 
     /// Undoes all steps so far, and returns those that could not be undone. A failure does not stop
     /// the others; each step is undone once, however often this is called.
-    pub async fn undo_all<W>(&mut self, ctx: &Context<W>) -> Vec<NotUndone> {
+    pub async fn undo_all<W>(&mut self, ctx: &Context<W>) -> Vec<UndoFailure> {
         let undos = std::mem::take(&mut self.undos).into_iter().rev();
         let at_once = self.at_once;
         ctx.shield(async move {
             if at_once {
                 return join_all(undos.map(Undo::run)).await.into_iter().flatten().collect();
             }
-            let mut not_undone = Vec::new();
+            let mut undo_failures = Vec::new();
             for undo in undos {
-                not_undone.extend(undo.run().await);
+                undo_failures.extend(undo.run().await);
             }
-            not_undone
+            undo_failures
         })
         .await
     }
 }
 
 impl Undo {
-    async fn run(self) -> Option<NotUndone> {
+    async fn run(self) -> Option<UndoFailure> {
         let failure = self.action.await.err()?.to_failure();
-        Some(NotUndone { step: self.step, failure })
+        Some(UndoFailure { step: self.step, failure })
     }
 }
 
@@ -152,7 +152,7 @@ impl SagaFailure {
     /// The failure that history records: the failure of the saga as its cause, and the remaining
     /// steps in its details.
     pub(crate) fn to_failure(&self) -> Failure {
-        let written: Vec<_> = self.not_undone.iter().map(Written::from).collect();
+        let written: Vec<_> = self.undo_failures.iter().map(Written::from).collect();
         Failure {
             message: self.to_string(),
             error_type: ERROR_TYPE.into(),
@@ -163,7 +163,7 @@ impl SagaFailure {
     }
 }
 
-impl NotUndone {
+impl UndoFailure {
     /// The steps that could not be undone, from the failure of a run or of a child; empty if the
     /// failure names none.
     pub fn in_failure(failure: &Failure) -> Vec<Self> {
@@ -189,14 +189,14 @@ struct Written {
     error_type: String,
 }
 
-impl From<&NotUndone> for Written {
-    fn from(NotUndone { step, failure }: &NotUndone) -> Self {
+impl From<&UndoFailure> for Written {
+    fn from(UndoFailure { step, failure }: &UndoFailure) -> Self {
         let messages = failure.chain().map(|failure| failure.message.clone()).collect();
         Self { step: step.clone(), messages, error_type: failure.error_type.clone() }
     }
 }
 
-impl From<Written> for NotUndone {
+impl From<Written> for UndoFailure {
     fn from(Written { step, messages, error_type }: Written) -> Self {
         let said = |message| Failure { message, ..Failure::default() };
         let mut messages = messages.into_iter().map(said);
@@ -206,10 +206,11 @@ impl From<Written> for NotUndone {
 }
 
 /// The first steps by name, the rest by number: a message is for people, and has a bound.
-fn told(not_undone: &[NotUndone]) -> String {
-    let told = |NotUndone { step, failure }: &NotUndone| format!("{step} ({})", failure.message);
-    let mut shown: Vec<_> = not_undone.iter().take(NAMED).map(told).collect();
-    if let Some(more) = not_undone.len().checked_sub(NAMED).filter(|more| *more > 0) {
+fn told(undo_failures: &[UndoFailure]) -> String {
+    let told =
+        |UndoFailure { step, failure }: &UndoFailure| format!("{step} ({})", failure.message);
+    let mut shown: Vec<_> = undo_failures.iter().take(NAMED).map(told).collect();
+    if let Some(more) = undo_failures.len().checked_sub(NAMED).filter(|more| *more > 0) {
         shown.push(format!("and {more} more"));
     }
     format!("not undone: {}", shown.join(", "))
@@ -221,16 +222,16 @@ mod tests {
 
     #[test]
     fn the_message_names_some_steps_and_the_details_have_all() {
-        let step = |number: usize| NotUndone {
+        let step = |number: usize| UndoFailure {
             step: format!("step {number}"),
             failure: Failure { message: "no".into(), ..Failure::default() },
         };
-        let not_undone: Vec<_> = (0..100).map(step).collect();
-        let saga = SagaFailure { cause: Error::Cancelled, not_undone: not_undone.clone() };
+        let undo_failures: Vec<_> = (0..100).map(step).collect();
+        let saga = SagaFailure { cause: Error::Cancelled, undo_failures: undo_failures.clone() };
         let failure = saga.to_failure();
         let message = "cancelled; not undone: step 0 (no), step 1 (no), step 2 (no), step 3 (no), \
                        step 4 (no), and 95 more";
         assert_eq!(failure.message, message);
-        assert_eq!(NotUndone::in_failure(&failure), not_undone);
+        assert_eq!(UndoFailure::in_failure(&failure), undo_failures);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide::{Client, ClientError, client::ShownWait, payload::Data as _};
+use abide::{Client, ClientError, client::ShownWait, payload::AsPayload as _};
 use abide_command::{Common, Failed, quoted};
 use abide_core::{
     event::{Approval, Fact, UpdateAccepted},

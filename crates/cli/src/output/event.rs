@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    event::{Condition, Fact, Mover, Origin, Outcome, RunSpec, Target},
+    event::{Condition, Fact, Mover, Origin, RunSpec, Target, UpdateOutcome},
     payload::PayloadMap,
 };
 use serde_json::{Map, Value, json};
@@ -154,10 +154,10 @@ fn all_fields(fact: &Fact) -> Value {
             "input": payloads(&event.request.input), "identity": event.request.identity,
         }),
         Fact::UpdateCompleted(event) => match &event.outcome {
-            Outcome::Completed(result) => {
+            UpdateOutcome::Completed(result) => {
                 json!({ "update": event.update.as_str(), "result": payloads(result) })
             }
-            Outcome::Failed(why) => {
+            UpdateOutcome::Failed(why) => {
                 json!({ "update": event.update.as_str(), "failure": failure(why) })
             }
         },

@@ -34,7 +34,7 @@ impl Parcel {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
         let delivered = ctx.activity(Post::deliver, ()).start_to_close(hours(24));
-        delivered.on_cancel(OnCancel::WaitForCancel).await
+        delivered.on_cancel(OnCancel::CancelAndWait).await
     }
 }
 

@@ -16,9 +16,9 @@ use crate::{
         ActivityScheduled, ActivitySpec, ActivityTimedOut, Blocked, BlockedReason, CancelMode,
         ChildInitiated, ChildSpec, ChildStartFailed, Delivery, DeliveryFailure,
         ExternalCancelInitiated, Fact, Flag, Initiator, Marker, MarkerKind, MarkerRecorded, Mover,
-        Origin, Outcome, ParentClosePolicy, PreviousRun, ReusePolicy, RunFailed, RunStarted,
-        RunTimedOut, TaskCompleted, TaskFailed, TaskFailureCause, TimerRescheduled, TimerSpec,
-        TimerStarted, UpdateCompleted,
+        Origin, ParentClosePolicy, PreviousRun, ReusePolicy, RunFailed, RunStarted, RunTimedOut,
+        TaskCompleted, TaskFailed, TaskFailureCause, TimerRescheduled, TimerSpec, TimerStarted,
+        UpdateCompleted, UpdateOutcome,
     },
     failure::{Failure, FailureKind, TimeoutKind},
     retry::RetryState,
@@ -89,7 +89,7 @@ fn unions() -> [Example; 5] {
             let marker = Marker { kind, ..least() };
             MarkerRecorded { marker, ..least() }
         }),
-        each("Outcome", |outcome: Outcome| UpdateCompleted { outcome, ..least() }),
+        each("Outcome", |outcome: UpdateOutcome| UpdateCompleted { outcome, ..least() }),
         each("FailureKind", |kind: FailureKind| {
             let failure = Failure { kind, ..least() };
             RunFailed { failure, ..least() }

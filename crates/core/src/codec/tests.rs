@@ -13,7 +13,8 @@ use super::{
 use crate::{
     effect::Action,
     event::{
-        ActivityFailed, Fact, Guards, Outcome, RunPaused, TimerSpec, UpdateCompleted, UpdateRequest,
+        ActivityFailed, Fact, Guards, RunPaused, TimerSpec, UpdateCompleted, UpdateOutcome,
+        UpdateRequest,
     },
     failure::Failure,
     payload::Payload,
@@ -192,7 +193,9 @@ fn nothing_differs_from_something_empty() {
     assert_ne!(encode_wait_details(Some(&WaitDetails::default())), "");
     let request = UpdateRequest { input: vec![Payload::default()], ..UpdateRequest::default() };
     check_event(&numbered(crate::event::UpdateAccepted { update: "".into(), request }));
-    for outcome in [Outcome::Completed(vec![]), Outcome::Completed(vec![Payload::default()])] {
+    for outcome in
+        [UpdateOutcome::Completed(vec![]), UpdateOutcome::Completed(vec![Payload::default()])]
+    {
         check_event(&numbered(UpdateCompleted { update: "".into(), accepted: 0, outcome }));
     }
 }

@@ -1,7 +1,7 @@
 //! Updates.
 
 use super::table::{messages, union};
-use crate::event::{Outcome, UpdateAccepted, UpdateAdmitted, UpdateCompleted, UpdateRequest};
+use crate::event::{UpdateAccepted, UpdateAdmitted, UpdateCompleted, UpdateOutcome, UpdateRequest};
 
 messages! {
     UpdateRequest { name, input, header, identity }
@@ -11,7 +11,7 @@ messages! {
 }
 
 union! {
-    Outcome = outcome::Case in Outcome {
+    UpdateOutcome = outcome::Case in Outcome {
         whole { Completed, Failed }
         parts {}
     }

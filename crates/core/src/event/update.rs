@@ -47,12 +47,12 @@ pub struct UpdateCompleted {
     pub update: UpdateId,
     /// Number of the UpdateAccepted event.
     pub accepted: EventNumber,
-    pub outcome: Outcome,
+    pub outcome: UpdateOutcome,
 }
 
 /// A result or a failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum UpdateOutcome {
     Completed(Payloads),
     Failed(Failure),
 }

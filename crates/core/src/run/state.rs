@@ -13,8 +13,8 @@ use crate::{
     digest::Digest,
     effect::{Effect, RunOutcome},
     event::{
-        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Mover, Outcome, Parent,
-        RunReference, RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
+        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Mover, Parent, RunReference,
+        RunSpec, TaskFailureCause, TimerSpec, UpdateOutcome, UpdateRequest, WaitSpec,
     },
     failure::Failure,
     ids::{
@@ -296,7 +296,7 @@ pub enum Update {
         asked: Digest,
     },
     Completed {
-        outcome: Outcome,
+        outcome: UpdateOutcome,
         /// Digest of the request.
         asked: Digest,
     },

@@ -17,7 +17,7 @@
 use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
 use crate::{
     digest::Digest,
-    event::{Event, Fact, Outcome, UpdateAccepted, UpdateCompleted, UpdateRequest},
+    event::{Event, Fact, UpdateAccepted, UpdateCompleted, UpdateOutcome, UpdateRequest},
     failure::{Failure, FailureKind},
     ids::{RunId, UpdateId},
     limits::{Exceeded, InvalidField, Limits},
@@ -31,7 +31,7 @@ pub enum Stage {
     /// Code has neither accepted nor rejected it.
     Admitted,
     Accepted,
-    Completed(Outcome),
+    Completed(UpdateOutcome),
     /// An earlier run of the chain completed it.
     CompletedIn(RunId),
     /// Carried over from an earlier run, and rejected by code.
@@ -70,14 +70,14 @@ pub(super) fn accept(draft: &mut Draft<'_>, update: UpdateId, request: UpdateReq
     UpdateAccepted { update, request }.into()
 }
 
-pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: Outcome) -> Fact {
+pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: UpdateOutcome) -> Fact {
     let limits = draft.context.limits;
     let outcome = match outcome {
-        Outcome::Completed(result) => match limits.check_size("its result", size(&result)) {
-            Ok(()) => Outcome::Completed(result),
-            Err(problem) => Outcome::Failed(too_large(&update, &problem)),
+        UpdateOutcome::Completed(result) => match limits.check_size("its result", size(&result)) {
+            Ok(()) => UpdateOutcome::Completed(result),
+            Err(problem) => UpdateOutcome::Failed(too_large(&update, &problem)),
         },
-        Outcome::Failed(failure) => Outcome::Failed(fit(limits, &update, failure)),
+        UpdateOutcome::Failed(failure) => UpdateOutcome::Failed(fit(limits, &update, failure)),
     };
     let accepted = match draft.run.updates.get(&update) {
         Some(Update::Accepted { number, .. }) => *number,

@@ -180,7 +180,7 @@ pub(crate) fn reject(update: &str) -> Ask {
 }
 
 pub(crate) fn complete_update(update: &str) -> Ask {
-    let outcome = Outcome::Completed(payloads("done"));
+    let outcome = UpdateOutcome::Completed(payloads("done"));
     Ask::CompleteUpdate { update: update.into(), outcome }
 }
 

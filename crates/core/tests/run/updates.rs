@@ -3,7 +3,7 @@
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
-    event::{Body, Fact, Outcome, UpdateAdmitted, UpdateRequest},
+    event::{Body, Fact, UpdateAdmitted, UpdateOutcome, UpdateRequest},
     failure::{Failure, FailureKind},
     limits::Limits,
     payload::Payload,
@@ -62,7 +62,7 @@ fn every_stage_is_told_to_who_asks_again() {
     assert_eq!(world.update("u"), Stage::Accepted);
     world.signal("go");
     world.task([complete_update("u")]);
-    let outcome = Outcome::Completed(payloads("done"));
+    let outcome = UpdateOutcome::Completed(payloads("done"));
     assert_eq!(world.update("u"), Stage::Completed(outcome.clone()));
     world.crash();
     world.terminate();
@@ -86,9 +86,9 @@ fn an_update_may_be_accepted_and_completed_in_one_task() {
 fn who_asked_for_an_update_is_told_that_its_outcome_is_too_large() {
     let mut world = asked();
     let bound = Limits::default().payload_bytes;
-    let outcome = Outcome::Completed(vec![Payload::new("x".repeat(bound + 1))]);
+    let outcome = UpdateOutcome::Completed(vec![Payload::new("x".repeat(bound + 1))]);
     world.task([accept("u"), Ask::CompleteUpdate { update: "u".into(), outcome }]);
-    let Stage::Completed(Outcome::Failed(failure)) = world.update("u") else { panic!() };
+    let Stage::Completed(UpdateOutcome::Failed(failure)) = world.update("u") else { panic!() };
     assert!(failure.message.contains(&bound.to_string()), "{}", failure.message);
 
     let mut world = asked();
@@ -299,14 +299,14 @@ fn an_update_with_an_outcome_keeps_it() {
     let took = world.task([reject("u")]);
     let Reply::TaskRefused { message, .. } = took.reply else { panic!() };
     assert_eq!(message, "command 1: update u was already accepted");
-    assert_eq!(world.update("u"), Stage::Completed(Outcome::Completed(payloads("done"))));
+    assert_eq!(world.update("u"), Stage::Completed(UpdateOutcome::Completed(payloads("done"))));
 }
 
 /// A failed outcome is an outcome.
 #[test]
 fn an_update_may_fail() {
     let mut world = asked();
-    let outcome = Outcome::Failed(failure("boom"));
+    let outcome = UpdateOutcome::Failed(failure("boom"));
     let fails = Ask::CompleteUpdate { update: "u".into(), outcome: outcome.clone() };
     world.task([accept("u"), fails]);
     assert_eq!(world.update("u"), Stage::Completed(outcome));

@@ -11,7 +11,7 @@ use crate::world::{Gate, Running, manual_clock, until};
 
 /// The shortest interval that a policy may have.
 fn at_once() -> RetryPolicy {
-    RetryPolicy { initial_interval: Duration::from_millis(10), ..RetryPolicy::default() }
+    RetryPolicy::default().initial_interval(Duration::from_millis(10))
 }
 
 #[activity]

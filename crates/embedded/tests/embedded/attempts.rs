@@ -14,7 +14,7 @@ use crate::{
 
 /// The shortest interval that a policy may have.
 fn at_once() -> RetryPolicy {
-    RetryPolicy { initial_interval: Duration::from_millis(10), ..RetryPolicy::default() }
+    RetryPolicy::default().initial_interval(Duration::from_millis(10))
 }
 
 struct Gated(Gate);

@@ -7,7 +7,7 @@ use abide_core::{
     codec::{self, RunDetails},
     digest::Digest,
     effect::RunOutcome,
-    event::{Guards, Mover, Origin, Outcome, ReusePolicy, RunReference, TaskFailureCause},
+    event::{Guards, Mover, Origin, ReusePolicy, RunReference, TaskFailureCause, UpdateOutcome},
     ids::ShardId,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     node::{NodeListing, NodeStanding},
@@ -316,7 +316,7 @@ fn replies() {
     check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::Accepted });
     check_reply(UpdateAnswer::Reached {
         run: run(1),
-        stage: Stage::Completed(Outcome::Failed(failure())),
+        stage: Stage::Completed(UpdateOutcome::Failed(failure())),
     });
     check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::CompletedIn(run(2)) });
     check_reply(UpdateAnswer::Rejected(failure()));

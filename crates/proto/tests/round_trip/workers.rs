@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use abide_core::{
     command::{Ask, Command, ContinueAsNew},
     dispatch::{Dispatch, QueueKey, WorkKind},
-    event::{Body, CancelMode, Event, Fact, Flag, Outcome, RunCancelled, TaskFailureCause},
+    event::{Body, CancelMode, Event, Fact, Flag, RunCancelled, TaskFailureCause, UpdateOutcome},
     operation::QueryRequest,
     report::{Report, ReportAnswer, TaskCompletion},
     run::{ActivityGiven, GivenTask, Resolution},
@@ -57,7 +57,7 @@ fn every_ask() -> Vec<Ask> {
         Ask::UpsertMemo(named()),
         Ask::AcceptUpdate { update: "u".into(), request: update_request() },
         Ask::RejectUpdate { update: "u".into(), failure: failure() },
-        Ask::CompleteUpdate { update: "u".into(), outcome: Outcome::Completed(payloads()) },
+        Ask::CompleteUpdate { update: "u".into(), outcome: UpdateOutcome::Completed(payloads()) },
         Ask::CompleteRun(payloads()),
         Ask::FailRun(failure()),
         Ask::CancelRun(payloads()),

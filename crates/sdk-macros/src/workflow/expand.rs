@@ -35,9 +35,10 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
     let (input, output, travels) =
         (signature.input(), &signature.output.value, signature.travels());
     let definition = quote!(::abide::definition);
-    let unfinished = model.unfinished.as_ref().map(
-        |case| quote!(const UNFINISHED: #definition::Unfinished = #definition::Unfinished::#case;),
-    );
+    let unfinished_handlers = model.unfinished_handlers.as_ref().map(|case| {
+        let policy = quote!(#definition::UnfinishedHandlers);
+        quote!(const UNFINISHED_HANDLERS: #policy = #policy::#case;)
+    });
     quote! {
         #block
 
@@ -54,7 +55,7 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
             const SIGNALS: &'static [&'static dyn #definition::SignalHandler<Self>] = #signals;
             const QUERIES: &'static [&'static dyn #definition::QueryHandler<Self>] = #queries;
             const UPDATES: &'static [&'static dyn #definition::UpdateHandler<Self>] = #updates;
-            #unfinished
+            #unfinished_handlers
 
             type Input = #input;
             type Output = #output;
@@ -85,14 +86,14 @@ fn init(model: &Model) -> TokenStream {
 fn run(model: &Model) -> TokenStream {
     let (ident, signature) = &model.run;
     let (names, pattern) = (signature.names(), signature.pattern());
-    let result = signature.raised(&quote!(Self::#ident(&ctx, #(#names),*).await));
+    let result = signature.returned(&quote!(Self::#ident(&ctx, #(#names),*).await));
     quote! {
         fn run(
             ctx: ::abide::Context<Self>,
             input: Self::Input,
         ) -> ::abide::future::LocalBoxFuture<
             'static,
-            ::std::result::Result<Self::Output, ::abide::Raised>,
+            ::std::result::Result<Self::Output, ::abide::ReturnedError>,
         > {
             ::std::boxed::Box::pin(async move {
                 let #pattern = input;
@@ -122,7 +123,7 @@ fn signal(handler: &Handler) -> TokenStream {
 fn query(handler: &Handler) -> TokenStream {
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
     let method = &handler.method;
-    let answer = handler.signature.raised(&quote!(Self::#method(state, #(#names),*)));
+    let answer = handler.signature.returned(&quote!(Self::#method(state, #(#names),*)));
     let code = quote!(|state, #pattern| #answer);
     let output = &handler.signature.output.value;
     constant(handler, &quote!(QueryDef), &quote!(, #output), &code, &quote!())
@@ -133,16 +134,16 @@ fn update(handler: &Handler) -> TokenStream {
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
     let (method, output) = (&handler.method, &handler.signature.output.value);
     let code = if handler.signature.asynchronous {
-        let result = handler.signature.raised(&quote!(Self::#method(&ctx, #(#names),*).await));
+        let result = handler.signature.returned(&quote!(Self::#method(&ctx, #(#names),*).await));
         quote!(#kind::Task(|ctx, #pattern| ::std::boxed::Box::pin(async move { #result })))
     } else {
-        let result = handler.signature.raised(&quote!(Self::#method(state, #(#names),*)));
+        let result = handler.signature.returned(&quote!(Self::#method(state, #(#names),*)));
         quote!(#kind::Apply(|state, #pattern| #result))
     };
     let validated = handler.validate.as_ref().map(|validate| {
         quote! {
             .validated(|state, #pattern| {
-                Self::#validate(state, #(#names),*).map_err(::abide::Raised::new)
+                Self::#validate(state, #(#names),*).map_err(::abide::ReturnedError::new)
             })
         }
     });

@@ -14,7 +14,7 @@ use crate::attribute::Options;
 
 /// Expands `#[workflow]`.
 pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let options = Options::parse(options, &["name", "approvals", "unfinished"])?;
+    let options = Options::parse(options, &["name", "approvals", "unfinished_handlers"])?;
     let block: ItemImpl = syn::parse2(item)?;
     Ok(expand::workflow(&Model::read(options, block)?))
 }

@@ -35,7 +35,7 @@ pub(super) struct Model {
     /// Field of the state that holds the requests for approval.
     pub(super) approvals: Option<Ident>,
     /// What happens to handlers that still run when the run has its result.
-    pub(super) unfinished: Option<Ident>,
+    pub(super) unfinished_handlers: Option<Ident>,
 }
 
 /// A signal, query or update.
@@ -152,8 +152,18 @@ impl Model {
         }
         let name = options.wire_name(&own_name(&block.self_ty)?);
         block.items = items;
-        let Options { approvals, unfinished, .. } = options;
-        Ok(Self { block, name, run, init, signals, queries, updates, approvals, unfinished })
+        let Options { approvals, unfinished_handlers, .. } = options;
+        Ok(Self {
+            block,
+            name,
+            run,
+            init,
+            signals,
+            queries,
+            updates,
+            approvals,
+            unfinished_handlers,
+        })
     }
 }
 

@@ -34,7 +34,7 @@ impl Quoted {
 
 struct Hasty;
 
-#[workflow(unfinished = "hurry")]
+#[workflow(unfinished_handlers = "hurry")]
 impl Hasty {
     #[run]
     async fn run(ctx: &Context<Self>) {}

@@ -93,7 +93,7 @@ impl Card {
 }
 
 fn recorded() -> RetryPolicy {
-    RetryPolicy { recorded: true, maximum_attempts: 3, ..RetryPolicy::default() }
+    RetryPolicy::default().recorded().maximum_attempts(3)
 }
 
 #[derive(Default)]
@@ -103,7 +103,8 @@ struct Sale;
 impl Sale {
     #[run]
     async fn run(ctx: &Context<Self>, recorded: bool) -> abide::Result<String> {
-        let policy = RetryPolicy { recorded, maximum_attempts: 3, ..RetryPolicy::default() };
+        let policy = RetryPolicy::default().maximum_attempts(3);
+        let policy = if recorded { policy.recorded() } else { policy };
         ctx.activity(Card::charge, ()).retry(policy).await
     }
 }

@@ -77,8 +77,7 @@ impl Flaky {
 }
 
 fn policy() -> RetryPolicy {
-    let (initial_interval, maximum_attempts) = (minutes(1), 2);
-    RetryPolicy { initial_interval, maximum_attempts, ..RetryPolicy::default() }
+    RetryPolicy::default().initial_interval(minutes(1)).maximum_attempts(2)
 }
 
 #[derive(Default)]
@@ -291,7 +290,7 @@ impl Everything {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
         let engine = ctx.activity(Flaky::call, ()).retry(policy()).await?;
-        let recorded = RetryPolicy { recorded: true, ..policy() };
+        let recorded = policy().recorded();
         let own = ctx.activity(Flaky::call, ()).retry(recorded).await?;
         ctx.sleep(minutes(1)).await?;
         assert!(ctx.receive(Self::nothing).timeout(minutes(1)).await?.timed_out());

@@ -200,7 +200,7 @@ async fn an_error_says_that_trying_again_is_useless() {
 
 #[tokio::test]
 async fn an_error_is_of_a_type_that_the_policy_excludes() {
-    let job = fails(Trouble::Plain, 2, RetryPolicy::default().non_retryable("Jam"));
+    let job = fails(Trouble::Plain, 2, RetryPolicy::default().no_retry_on_type("Jam"));
     let (result, took) = play("an error is of a type that the policy excludes", job).await;
     assert!(result.unwrap_err().to_string().contains("jammed"));
     assert_eq!(took, Duration::ZERO);

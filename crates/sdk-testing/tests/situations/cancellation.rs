@@ -238,8 +238,8 @@ impl Call {
             _ => ctx.activity(Exporter::print, ()).queue("nowhere"),
         };
         let call = call.heartbeat_timeout(Duration::from_millis(20)).on_cancel(match &*policy {
-            "try" => OnCancel::TryCancel,
-            "wait" => OnCancel::WaitForCancel,
+            "try" => OnCancel::Cancel,
+            "wait" => OnCancel::CancelAndWait,
             _ => OnCancel::Abandon,
         });
         let called = call.await;
@@ -390,7 +390,7 @@ impl Parent {
     async fn run(ctx: &Context<Self>, way: String) -> abide::Result<String> {
         let child = ctx.child::<Stay>("child", ()).parent_close(ParentClosePolicy::Abandon);
         match way.as_str() {
-            "wait" => child.on_cancel(OnCancel::WaitForCancel).await?,
+            "wait" => child.on_cancel(OnCancel::CancelAndWait).await?,
             "try" => child.await?,
             "select" => select! {
                 stayed = child => stayed?,
@@ -459,7 +459,7 @@ impl Race {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         let winner = select! {
-            _ = ctx.child::<Stay>("child", ()).on_cancel(OnCancel::TryCancel) => "child",
+            _ = ctx.child::<Stay>("child", ()).on_cancel(OnCancel::Cancel) => "child",
             _ = ctx.activity(give_back, ()).queue("nowhere") => "activity",
             _ = ctx.sleep(days(1)) => "sleep",
             _ = ctx.receive(Self::never) => "receive",

@@ -1,7 +1,7 @@
 //! Sagas: steps that are undone when a later one fails.
 
 use abide::{
-    ClientError, NotUndone, WorkflowHandle,
+    ClientError, UndoFailure, WorkflowHandle,
     event::{Event, Fact},
     prelude::*,
 };
@@ -94,9 +94,9 @@ fn message(error: &ClientError) -> &str {
 }
 
 /// The first failure of a chain, which says why everything went wrong.
-fn not_undone(error: &ClientError) -> Vec<(String, String)> {
+fn undo_failures(error: &ClientError) -> Vec<(String, String)> {
     let ClientError::RunFailed(failure) = error else { panic!("{error:?}") };
-    let told = NotUndone::in_failure(failure).into_iter();
+    let told = UndoFailure::in_failure(failure).into_iter();
     told.map(|step| (step.step, step.failure.causes[0].message.clone())).collect()
 }
 
@@ -114,7 +114,7 @@ async fn a_step_fails() {
     let (result, history) = travel(&env, &["car", "bike", "room"], false).await;
     let error = result.unwrap_err();
     assert_eq!(message(&error), "activity book failed: no room is free");
-    assert!(not_undone(&error).is_empty());
+    assert!(undo_failures(&error).is_empty());
     PAGE.check("a step fails: the others are undone, the last first", &history);
     let undone = [given_back("bike"), given_back("car")];
     assert_eq!(asked(&history)[3..5], undone);
@@ -150,7 +150,7 @@ async fn what_cannot_be_undone_is_told() {
              give_back failed: flights are final)"
         );
         let remains = ("give back flight".to_owned(), "flights are final".to_owned());
-        assert_eq!(not_undone(&error), [remains]);
+        assert_eq!(undo_failures(&error), [remains]);
         let ClientError::RunFailed(failure) = error else { panic!() };
         assert_eq!(failure.error_type, "SagaNotUndone");
         assert_eq!(failure.causes[1].message, "no room is free");
@@ -298,7 +298,7 @@ impl Careful {
         Saga::new()
             .run(ctx, async |saga| {
                 saga.undo("give back the car", ctx.activity(give_back, "car".to_owned()));
-                let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
+                let once = RetryPolicy::once();
                 ctx.activity(book, "car".to_owned()).retry(once).await.map(drop)
             })
             .await
@@ -407,7 +407,7 @@ async fn a_child_that_could_not_undo_all_is_a_cause() {
     let trip = env.client().start::<Holiday>("trip", ()).await.unwrap();
     let error = trip.result().await.unwrap_err();
     let remains = ("give back flight".to_owned(), "flights are final".to_owned());
-    assert_eq!(not_undone(&error), [remains], "the child tells its parent's client");
+    assert_eq!(undo_failures(&error), [remains], "the child tells its parent's client");
     let history = trip.history().await.unwrap();
     PAGE.check("a step is a child that could not undo its own steps", &history);
 }

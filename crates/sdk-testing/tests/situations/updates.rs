@@ -69,7 +69,7 @@ impl Tab {
 #[derive(Default)]
 struct Hasty;
 
-#[workflow(unfinished = "abandon")]
+#[workflow(unfinished_handlers = "abandon")]
 impl Hasty {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {

@@ -10,7 +10,7 @@ use abide_core::{
 };
 
 use super::{ActivityError, CancelToken, Cancelled};
-use crate::payload::{self, Data, PayloadError};
+use crate::payload::{self, AsPayload, PayloadError};
 
 /// The facts about an attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,14 +74,14 @@ impl ActivityContext {
     }
 
     /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
-    pub fn heartbeat<T: Data>(&self, details: &T) -> Result<(), PayloadError> {
+    pub fn heartbeat<T: AsPayload>(&self, details: &T) -> Result<(), PayloadError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.link.heartbeat(details);
         Ok(())
     }
 
     /// The details of the last heartbeat of earlier attempts; none if there was none.
-    pub fn heartbeat_details<T: Data>(&self) -> Result<Option<T>, PayloadError> {
+    pub fn heartbeat_details<T: AsPayload>(&self) -> Result<Option<T>, PayloadError> {
         let details = self.info.given.heartbeat.as_deref().map(payload::decode);
         details.transpose().map_err(|error: PayloadError| error.of("heartbeat"))
     }

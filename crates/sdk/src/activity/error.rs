@@ -9,8 +9,8 @@ use abide_core::{
 };
 
 use crate::{
-    payload::{self, Data, PayloadError},
-    raised::BoxError,
+    payload::{self, AsPayload, PayloadError},
+    returned::BoxError,
 };
 
 /// An error with retry instructions. An activity may return any other error too; it is then retried
@@ -83,7 +83,7 @@ impl ActivityError {
     }
 
     /// Attaches data for the workflow.
-    pub fn details<T: Data>(mut self, details: &T) -> Result<Self, PayloadError> {
+    pub fn details<T: AsPayload>(mut self, details: &T) -> Result<Self, PayloadError> {
         self.details = payload::encode(details).map_err(|error| error.of("details of an error"))?;
         Ok(self)
     }

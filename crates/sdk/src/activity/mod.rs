@@ -19,13 +19,13 @@ pub use self::{
 };
 use crate::{
     future::BoxFuture,
-    payload::{self, Arguments, Data, PayloadError},
-    raised::Raised,
+    payload::{self, Arguments, AsPayload, PayloadError},
+    returned::ReturnedError,
 };
 
 /// The code of an activity.
 pub type ActivityFn<S, I, O> =
-    for<'a> fn(&'a S, ActivityContext, I) -> BoxFuture<'a, Result<O, Raised>>;
+    for<'a> fn(&'a S, ActivityContext, I) -> BoxFuture<'a, Result<O, ReturnedError>>;
 
 /// An activity as a value: shared state `S`, arguments `I`, result `O`. Made by `#[activity]`.
 pub struct ActivityDef<S: 'static, I: 'static, O: 'static> {
@@ -63,7 +63,12 @@ impl<S, I, O> ActivityDef<S, I, O> {
     }
 
     /// Runs the code once, directly: for tests of the activity itself.
-    pub async fn call(&self, shared: &S, ctx: ActivityContext, input: I) -> Result<O, Raised> {
+    pub async fn call(
+        &self,
+        shared: &S,
+        ctx: ActivityContext,
+        input: I,
+    ) -> Result<O, ReturnedError> {
         (self.code)(shared, ctx, input).await
     }
 
@@ -76,7 +81,7 @@ impl<S, I, O> ActivityDef<S, I, O> {
     }
 }
 
-impl<S, I, O: Data> ActivityDef<S, I, O> {
+impl<S, I, O: AsPayload> ActivityDef<S, I, O> {
     /// Decodes a result from the payloads that history records.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
@@ -172,21 +177,21 @@ pub enum ActivityEnd {
 
 impl ActivityEnd {
     /// The end that matches an activity's return value.
-    pub(crate) fn of<O: Data>(result: Result<O, Raised>) -> Self {
+    pub(crate) fn of<O: AsPayload>(result: Result<O, ReturnedError>) -> Self {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
-            Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
-            Err(raised) => match raised.find().map(ActivityError::ending) {
+            Ok(Err(error)) => Self::Failed(ReturnedError::new(error.of("result")).into_failure()),
+            Err(returned) => match returned.find().map(ActivityError::ending) {
                 Some(ErrorMeaning::Cancelled(details)) => Self::Cancelled(details.clone()),
                 Some(ErrorMeaning::Later) => Self::Later,
-                Some(ErrorMeaning::Failed) | None => Self::Failed(raised.into_failure()),
+                Some(ErrorMeaning::Failed) | None => Self::Failed(returned.into_failure()),
             },
         }
     }
 
     /// The failure of an attempt whose arguments cannot be decoded: a retry is useless.
     pub(crate) fn unreadable(error: PayloadError) -> Self {
-        let failure = Raised::new(error).into_failure();
+        let failure = ReturnedError::new(error).into_failure();
         Self::Failed(abide_core::failure::Failure { non_retryable: true, ..failure })
     }
 }
@@ -195,7 +200,7 @@ impl<S, I, O> ActivityHandler<S> for ActivityDef<S, I, O>
 where
     S: Send + Sync + 'static,
     I: Send + 'static,
-    O: Data,
+    O: AsPayload,
 {
     fn name(&self) -> &'static str {
         self.name
@@ -215,7 +220,7 @@ impl<S, I, O> ActivityCode for Bound<S, I, O>
 where
     S: Send + Sync + 'static,
     I: Send + 'static,
-    O: Data,
+    O: AsPayload,
 {
     fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {
         let (definition, shared) = (self.definition, self.shared.clone());

@@ -4,16 +4,18 @@ use super::{Answer, AnswerChannel, Approving, Receipt, Report};
 use crate::{
     definition::{QueryDef, SignalCode, SignalDef, UpdateCode, UpdateDef},
     payload::Arguments,
-    raised::Raised,
+    returned::ReturnedError,
 };
 
 /// The update that accepts an answer, or refuses it at once.
 pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
     let code = UpdateCode::Task(|ctx, answer| {
-        Box::pin(async move { ctx.answered(answer, AnswerChannel::Update).map_err(Raised::new) })
+        Box::pin(
+            async move { ctx.answered(answer, AnswerChannel::Update).map_err(ReturnedError::new) },
+        )
     });
     UpdateDef::new(W::UPDATE, Arguments::one(), code)
-        .validated(|state, answer| state.approvals().check(answer).map_err(Raised::new))
+        .validated(|state, answer| state.approvals().check(answer).map_err(ReturnedError::new))
 }
 
 /// The signal that carries an answer. Its sender gets no receipt; the query shows the result.

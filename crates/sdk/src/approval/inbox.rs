@@ -12,7 +12,7 @@ use super::{Answer, Receipt, actors};
 use crate::{
     Timestamp,
     client::{Client, ClientError},
-    payload::{self, Data, PayloadError},
+    payload::{self, AsPayload, PayloadError},
 };
 
 /// An open request of a run.
@@ -85,7 +85,7 @@ impl WaitingRequest {
     }
 
     /// A named value that the workflow shows with the request.
-    pub fn data<T: Data>(&self, name: &str) -> Option<Result<T, PayloadError>> {
+    pub fn data<T: AsPayload>(&self, name: &str) -> Option<Result<T, PayloadError>> {
         self.data.get(name).map(|payload| T::from_payload(Some(payload)))
     }
 

@@ -14,7 +14,7 @@ use crate::{
     Timestamp,
     context::Limit,
     error::{Error, Result},
-    payload::{Data, RawPayload},
+    payload::{AsPayload, RawPayload},
 };
 
 /// A question to people, asked by [`Context::approval`](crate::Context::approval).
@@ -80,7 +80,7 @@ impl<C: Choice> Request<C> {
     }
 
     /// Adds a named value for the people who decide.
-    pub fn data<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn data<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => self.data.extend(payload.map(|payload| (name, RawPayload(payload)))),

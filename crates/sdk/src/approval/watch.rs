@@ -16,7 +16,7 @@ use abide_core::event;
 use super::{Approving, Choice, Request, Verdict, record::Record, tie::Tie};
 use crate::{
     Timestamp,
-    context::{Condition, Context, Deadline, Outcome, Pending, WaitUntil, WaitUntilWithin},
+    context::{Condition, Context, Deadline, Outcome, Pending, Timeout, WaitUntil},
     error::{Error, Result},
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Watch<W: Approving, C: Choice> {
 /// The wait that lists show.
 enum ListedWait<W: 'static> {
     Endless(Pending<WaitUntil<W>>),
-    Within(Pending<WaitUntilWithin<W>>),
+    Limited(Pending<Timeout<WaitUntil<W>>>),
 }
 
 impl<W: Approving, C: Choice> Watch<W, C> {
@@ -123,27 +123,27 @@ impl<W: Approving> ListedWait<W> {
         if let Some(count) = request.max_extensions {
             wait = wait.max_extensions(count);
         }
-        Self::Within(wait.start())
+        Self::Limited(wait.start())
     }
 
     fn deadline(&self) -> Deadline {
         match self {
             Self::Endless(_) => Deadline::default(),
-            Self::Within(wait) => wait.deadline(),
+            Self::Limited(wait) => wait.deadline(),
         }
     }
 
     fn show_actors(&mut self, actors: Vec<String>) {
         match self {
             Self::Endless(wait) => wait.show_actors(actors),
-            Self::Within(wait) => wait.show_actors(actors),
+            Self::Limited(wait) => wait.show_actors(actors),
         }
     }
 
     fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<Outcome<()>>> {
         match self {
             Self::Endless(wait) => Pin::new(wait).poll(cx).map(|ended| ended.map(Outcome::InTime)),
-            Self::Within(wait) => Pin::new(wait).poll(cx),
+            Self::Limited(wait) => Pin::new(wait).poll(cx),
         }
     }
 }

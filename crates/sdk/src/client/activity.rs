@@ -11,8 +11,8 @@ use abide_core::{
 
 use super::{Client, ClientError};
 use crate::{
-    payload::{self, Data},
-    raised::{BoxError, Raised},
+    payload::{self, AsPayload},
+    returned::{BoxError, ReturnedError},
 };
 
 /// A handle to an attempt of an activity, for a process that is not its worker.
@@ -59,7 +59,7 @@ impl ActivityHandle {
     }
 
     /// Completes the activity with this result.
-    pub async fn complete<T: Data>(&self, result: &T) -> Result<(), ClientError> {
+    pub async fn complete<T: AsPayload>(&self, result: &T) -> Result<(), ClientError> {
         let result = payload::encode(result).map_err(|error| error.of("result of an activity"))?;
         self.complete_untyped(result).await
     }
@@ -72,11 +72,11 @@ impl ActivityHandle {
     /// Fails the attempt. It is retried as the policy and the error say, as if its worker had
     /// reported it.
     pub async fn fail<E: Into<BoxError> + 'static>(&self, error: E) -> Result<(), ClientError> {
-        self.end(Resolution::Failed(Raised::new(error).into_failure())).await
+        self.end(Resolution::Failed(ReturnedError::new(error).into_failure())).await
     }
 
     /// Reports the activity as cancelled; refused if the workflow did not request it.
-    pub async fn cancelled<T: Data>(&self, details: &T) -> Result<(), ClientError> {
+    pub async fn cancelled<T: AsPayload>(&self, details: &T) -> Result<(), ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("details"))?;
         self.cancelled_untyped(details).await
     }
@@ -88,7 +88,7 @@ impl ActivityHandle {
 
     /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
     /// Returns whether the workflow has requested to cancel the activity.
-    pub async fn heartbeat<T: Data>(&self, details: &T) -> Result<bool, ClientError> {
+    pub async fn heartbeat<T: AsPayload>(&self, details: &T) -> Result<bool, ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.heartbeat_untyped(details).await
     }

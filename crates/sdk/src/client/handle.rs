@@ -194,7 +194,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     }
 
     /// Sends a query and waits for its answer.
-    pub async fn query<I, O: crate::payload::Data>(
+    pub async fn query<I, O: crate::payload::AsPayload>(
         &self,
         definition: QueryDef<W, I, O>,
         input: I,
@@ -205,7 +205,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     }
 
     /// Sends an update. Await the returned value for its outcome.
-    pub fn update<I, O: crate::payload::Data>(
+    pub fn update<I, O: crate::payload::AsPayload>(
         &self,
         definition: UpdateDef<W, I, O>,
         input: I,
@@ -220,7 +220,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     /// waits for the outcome, its `poll()` returns the update's current stage. An id that the run
     /// does not know is refused as unknown; so is a rejected update, because it leaves no trace in
     /// history.
-    pub fn update_by_id<I, O: crate::payload::Data>(
+    pub fn update_by_id<I, O: crate::payload::AsPayload>(
         &self,
         definition: UpdateDef<W, I, O>,
         id: impl Into<UpdateId>,

@@ -12,14 +12,14 @@ use abide_core::{
     ids::{Key, WorkflowId},
     operation::{self, Begin, ConflictPolicy, Started},
     payload::Payloads,
-    retry::RetryPolicy,
     time::Timestamp,
 };
 
 use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
 use crate::{
     definition::{SignalDef, Workflow},
-    payload::{Data, PayloadError},
+    payload::{AsPayload, PayloadError},
+    retry::RetryPolicy,
     worker::DEFAULT_QUEUE,
 };
 
@@ -102,7 +102,7 @@ impl<W> Start<W> {
 
     /// Starts a new run by this policy when a run fails.
     pub fn retry(self, policy: RetryPolicy) -> Self {
-        self.with(|call| call.spec.retry = Some(policy))
+        self.with(|call| call.spec.retry = Some(policy.into()))
     }
 
     /// Starts a new run at each time of this cron schedule.
@@ -121,7 +121,7 @@ impl<W> Start<W> {
     }
 
     /// Adds a named value that is shown with the run.
-    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => self.with(|call| {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use abide_core::{
-    event::{Outcome, UpdateRequest},
+    event::{UpdateOutcome, UpdateRequest},
     ids::{RunId, UpdateId},
     operation::{self, AwaitUpdate, RunTarget, UpdateAnswer, UpdateWait},
     payload::Payloads,
@@ -186,8 +186,8 @@ pub(super) fn stage(answer: UpdateAnswer) -> Result<(RunId, Stage), ClientError>
 /// The result of an update that is completed.
 pub(super) fn result<O>(stage: Stage, decode: &Decode<O>) -> Result<O, ClientError> {
     match stage {
-        Stage::Completed(Outcome::Completed(result)) => Ok(decode(result)?),
-        Stage::Completed(Outcome::Failed(failure)) => {
+        Stage::Completed(UpdateOutcome::Completed(result)) => Ok(decode(result)?),
+        Stage::Completed(UpdateOutcome::Failed(failure)) => {
             Err(ClientError::UpdateFailed(Box::new(failure)))
         }
         stage => Err(ClientError::unexpected(&stage)),

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     definition::{UpdateDef, Workflow},
-    payload::{Data, PayloadError},
+    payload::{AsPayload, PayloadError},
 };
 
 /// A start with an update. Both are sent when awaited; [`outcome`](Self::outcome) also waits for
@@ -71,7 +71,7 @@ impl<W> Start<W> {
 impl<W: Workflow> Start<W> {
     /// Sends an update together with the start, to the new run or the one that was open. Set the
     /// options of the start first.
-    pub fn with_update<I, O: Data>(
+    pub fn with_update<I, O: AsPayload>(
         self,
         definition: UpdateDef<W, I, O>,
         input: I,

@@ -6,7 +6,7 @@ use abide_core::{
     event::{ActivitySpec, Delivery, Origin},
     failure::Failure,
     payload::PayloadMap,
-    retry::{RetryDecision, RetryPolicy, RetryState},
+    retry::{self, RetryDecision, RetryState},
     time::Timestamp,
 };
 
@@ -18,7 +18,8 @@ use crate::{
     activity::ActivityDef,
     error::{ActivityFailure, Error, Result},
     executor::{ActivityOutcome, Board, Resolution, Terms},
-    payload::{self, Data, PayloadError},
+    payload::{self, AsPayload, PayloadError},
+    retry::RetryPolicy,
 };
 
 /// The default limit of one attempt.
@@ -58,7 +59,7 @@ impl<O> ActivityCall<O> {
             schedule_to_start: None,
             start_to_close: None,
             heartbeat: None,
-            retry: Some(RetryPolicy::default()),
+            retry: Some(retry::RetryPolicy::default()),
             delivery: Delivery::AtLeastOnce,
             retry_of: None,
             attempt: 0,
@@ -94,7 +95,7 @@ impl<O> ActivityCall<O> {
 
     /// How failed attempts are retried; by default without limit and with growing delays.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.spec.retry = Some(policy);
+        self.spec.retry = Some(policy.into());
         self
     }
 
@@ -137,7 +138,7 @@ impl<O> ActivityCall<O> {
 
     fn closed(&mut self, outcome: ActivityOutcome) -> Progress<Result<O>>
     where
-        O: Data,
+        O: AsPayload,
     {
         let (failure, retry_state) = match outcome.result {
             Ok(result) => {
@@ -181,9 +182,9 @@ impl<O> ActivityCall<O> {
     }
 }
 
-awaitable!([O: Data] ActivityCall<O> => Result<O>);
+awaitable!([O: AsPayload] ActivityCall<O> => Result<O>);
 
-impl<O: Data> Operation for ActivityCall<O> {
+impl<O: AsPayload> Operation for ActivityCall<O> {
     type Output = Result<O>;
 
     fn refused(&self) -> bool {

@@ -7,7 +7,7 @@ use abide_core::{
     failure::FailureKind,
     ids::WorkflowId,
     payload::Payloads,
-    retry::{RetryDecision, RetryPolicy},
+    retry::{self, RetryDecision},
 };
 
 use super::{
@@ -19,7 +19,8 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
     executor::{Board, Child, ChildClosed, Resolution, Subject, Terms, Wait},
-    payload::{Data, PayloadError},
+    payload::{AsPayload, PayloadError},
+    retry::RetryPolicy,
 };
 
 /// A call of a child; see [`Context::child`](super::Context::child). Awaiting it returns the
@@ -36,7 +37,7 @@ pub struct ChildCall<C: Workflow> {
 
 /// Recorded retries: each attempt is a separate child, and the delay before it a timer.
 struct Retries {
-    policy: RetryPolicy,
+    policy: retry::RetryPolicy,
     /// The number of attempts so far.
     attempts: u32,
     /// The id of the first attempt, which the others extend.
@@ -136,7 +137,7 @@ impl<C: Workflow> ChildCall<C> {
     }
 
     /// Adds a named value that is shown with the child's run.
-    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
@@ -150,6 +151,7 @@ impl<C: Workflow> ChildCall<C> {
     /// number. The timers of recorded retries name the first child. A child with recorded retries
     /// must be awaited as a whole.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        let policy = retry::RetryPolicy::from(policy);
         if policy.recorded {
             let first = self.link.workflow.clone();
             self.retries = Some(Retries { policy, attempts: 1, first });

@@ -14,6 +14,7 @@ use super::{
     operation::{Operation, OperationResult, Pending, Progress, awaitable},
     outcome::Outcome,
     terms::{Limit, StatedTerms, described, guarded},
+    timeout::Timeout,
 };
 use crate::{
     error::{Error, Result},
@@ -70,26 +71,19 @@ pub struct WaitUntil<W> {
     said: StatedTerms,
 }
 
-/// A wait for a condition, with a deadline.
-#[must_use = "nothing happens until it is awaited"]
-pub struct WaitUntilWithin<W> {
-    wait: WaitUntil<W>,
-    limit: Limit,
-}
-
 impl<W: 'static> WaitUntil<W> {
     pub(super) fn new(board: Rc<Board>, state: &Rc<RefCell<W>>, condition: Condition<W>) -> Self {
         Self { board, state: Rc::downgrade(state), condition, said: StatedTerms::default() }
     }
 
     /// Waits for at most this long. Zero only checks whether the condition holds.
-    pub fn timeout(self, timeout: Duration) -> WaitUntilWithin<W> {
-        WaitUntilWithin { wait: self, limit: Limit::After(timeout) }
+    pub fn timeout(self, timeout: Duration) -> Timeout<WaitUntil<W>> {
+        Timeout { wait: self, limit: Limit::After(timeout) }
     }
 
     /// Waits until this time at the latest.
-    pub fn until(self, deadline: Timestamp) -> WaitUntilWithin<W> {
-        WaitUntilWithin { wait: self, limit: Limit::At(deadline) }
+    pub fn until(self, deadline: Timestamp) -> Timeout<WaitUntil<W>> {
+        Timeout { wait: self, limit: Limit::At(deadline) }
     }
 
     /// Marks the condition as a person's decision, which reaches the run as described.
@@ -128,11 +122,11 @@ impl<W: 'static> Pending<WaitUntil<W>> {
     }
 }
 
-impl<W: 'static> Pending<WaitUntilWithin<W>> {
+impl<W: 'static> Pending<Timeout<WaitUntil<W>>> {
     /// Updates the listed actors.
     pub(crate) fn show_actors(&mut self, actors: Vec<String>) {
-        if let Some((within, wait)) = self.parts() {
-            wait.describe(within.wait.said.changed_actors(actors));
+        if let Some((timeout, wait)) = self.parts() {
+            wait.describe(timeout.wait.said.changed_actors(actors));
         }
     }
 }
@@ -146,10 +140,10 @@ fn ended(resolution: &Resolution) -> Progress<Result<Outcome<()>>> {
 }
 
 described!([W: 'static] WaitUntil<W>, said);
-described!([W: 'static] WaitUntilWithin<W>, wait.said);
-guarded!([W: 'static] WaitUntilWithin<W>, wait.said);
+described!([W: 'static] Timeout<WaitUntil<W>>, wait.said);
+guarded!([W: 'static] Timeout<WaitUntil<W>>, wait.said);
 awaitable!([W: 'static] WaitUntil<W> => Result<()>);
-awaitable!([W: 'static] WaitUntilWithin<W> => Result<Outcome<()>>);
+awaitable!([W: 'static] Timeout<WaitUntil<W>> => Result<Outcome<()>>);
 
 impl<W: 'static> Operation for WaitUntil<W> {
     type Output = Result<()>;
@@ -167,7 +161,7 @@ impl<W: 'static> Operation for WaitUntil<W> {
     }
 }
 
-impl<W: 'static> Operation for WaitUntilWithin<W> {
+impl<W: 'static> Operation for Timeout<WaitUntil<W>> {
     type Output = Result<Outcome<()>>;
 
     fn refused(&self) -> bool {
@@ -192,11 +186,5 @@ impl<W> fmt::Debug for Condition<W> {
 impl<W> fmt::Debug for WaitUntil<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "wait until {:?}", self.condition)
-    }
-}
-
-impl<W> fmt::Debug for WaitUntilWithin<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}", self.wait, self.limit)
     }
 }

@@ -7,7 +7,7 @@ use abide_core::{
     failure::Failure,
     ids::ExecutionId,
     payload::Payloads,
-    retry::{RetryPolicy, RetryState},
+    retry::{self, RetryState},
     time::Timestamp,
 };
 
@@ -16,7 +16,8 @@ use crate::{
     activity::{ActivityDef, LocalActivity, LocalEnd},
     error::{ActivityFailure, Error, Result},
     executor::{Board, Resolution, Terms},
-    payload::{self, Data, PayloadError},
+    payload::{self, AsPayload, PayloadError},
+    retry::RetryPolicy,
 };
 
 /// The default limit of one attempt.
@@ -35,7 +36,7 @@ pub struct LocalActivityCall<O> {
     unsendable: Option<PayloadError>,
     start_to_close: Option<Duration>,
     schedule_to_close: Option<Duration>,
-    retry: RetryPolicy,
+    retry: retry::RetryPolicy,
     longest_delay: Option<Duration>,
     /// The id of the marker that ends the wait.
     id: String,
@@ -62,7 +63,7 @@ impl<O> LocalActivityCall<O> {
             unsendable,
             start_to_close: None,
             schedule_to_close: None,
-            retry: RetryPolicy::default(),
+            retry: retry::RetryPolicy::default(),
             longest_delay: None,
             id: String::new(),
             execution: None,
@@ -86,7 +87,7 @@ impl<O> LocalActivityCall<O> {
 
     /// How failed attempts are retried; by default without limit and with growing delays.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
+        self.retry = policy.into();
         self
     }
 
@@ -121,7 +122,7 @@ impl<O> LocalActivityCall<O> {
 
     fn ended(&mut self, end: LocalEnd) -> Progress<Result<O>>
     where
-        O: Data,
+        O: AsPayload,
     {
         match end {
             LocalEnd::Completed(result) => {
@@ -152,9 +153,9 @@ impl<O> LocalActivityCall<O> {
     }
 }
 
-awaitable!([O: Data] LocalActivityCall<O> => Result<O>);
+awaitable!([O: AsPayload] LocalActivityCall<O> => Result<O>);
 
-impl<O: Data> Operation for LocalActivityCall<O> {
+impl<O: AsPayload> Operation for LocalActivityCall<O> {
     type Output = Result<O>;
 
     fn refused(&self) -> bool {

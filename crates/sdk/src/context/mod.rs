@@ -16,6 +16,7 @@ mod scope;
 mod sleep;
 mod spawn;
 mod terms;
+mod timeout;
 
 use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time::Duration};
 
@@ -31,7 +32,7 @@ pub(crate) use self::terms::Limit;
 pub use self::{
     activity::ActivityCall,
     child::{ChildCall, ChildHandle, ChildResult, ChildStart},
-    condition::{Condition, WaitUntil, WaitUntilWithin},
+    condition::{Condition, WaitUntil},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
     local::LocalActivityCall,
@@ -40,17 +41,18 @@ pub use self::{
     operation::{Operation, Pending},
     outcome::Outcome,
     random::Random,
-    receive::{Any, AnySignal, Expected, Receive, ReceiveWithin},
-    scope::{CancelRequest, Canceller, Scoped, Shielded, ShieldedWithin},
+    receive::{Any, AnySignal, Expected, Receive},
+    scope::{CancelRequest, Canceller, Scoped, Shielded},
     sleep::{Sleep, Timer},
     spawn::JoinHandle,
+    timeout::Timeout,
 };
 use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
     error::{Error, Result},
     executor::{self, Board, Cancellation, Kind},
-    payload::{self, Data},
+    payload::{self, AsPayload},
 };
 
 /// The key of the condition that no handler runs.
@@ -67,7 +69,7 @@ const HANDLERS_FINISHED: &str = "handlers-finished";
 ///   not, and in a [shield](Context::shield) no wait ends.
 /// - The run closes when its main future has returned. If it returned a value, the run first waits
 ///   for handlers of signals and updates that still run, unless it has
-///   `#[workflow(unfinished = "abandon")]`; if it failed or was cancelled, they end with the run.
+///   `#[workflow(unfinished_handlers = "abandon")]`; if it failed or was cancelled, they end with the run.
 ///   Spawned tasks always do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for
 ///   something of its context, or has handlers of signals or updates that may wake it: a run that
@@ -128,7 +130,7 @@ impl<W> Context<W> {
     #[track_caller]
     pub fn activity<A>(&self, activity: A, input: A::Input) -> ActivityCall<A::Output>
     where
-        A: Activity<Output: Data>,
+        A: Activity<Output: AsPayload>,
     {
         ActivityCall::new(self.board(), &activity.definition(), &input)
     }
@@ -139,7 +141,7 @@ impl<W> Context<W> {
     #[track_caller]
     pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
     where
-        A: Activity<Output: Data>,
+        A: Activity<Output: AsPayload>,
     {
         LocalActivityCall::new(self.board(), &activity.definition(), &input)
     }
@@ -233,7 +235,7 @@ impl<W> Context<W> {
     /// The value of code that is not deterministic: it runs once, and replay uses the recorded
     /// value. For quick code that cannot fail; other code belongs in an activity.
     #[track_caller]
-    pub fn side_effect<T: Data>(&self, make: impl FnOnce() -> T) -> Result<T> {
+    pub fn side_effect<T: AsPayload>(&self, make: impl FnOnce() -> T) -> Result<T> {
         let recorded =
             self.board().side_effect(|| executor::outside(|| payload::encode(&make())))?;
         Ok(payload::decode(&recorded).map_err(|error| error.of("value of a side effect"))?)

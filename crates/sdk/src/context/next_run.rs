@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use abide_core::{event::RunSpec, payload::Payloads, retry::RetryPolicy};
+use abide_core::{event::RunSpec, payload::Payloads};
 
 use crate::{
     error::Error,
     executor::Board,
-    payload::{Data, PayloadError},
+    payload::{AsPayload, PayloadError},
+    retry::RetryPolicy,
 };
 
 /// The options of the next run; see [`Context::next_run`](super::Context::next_run). Options that
@@ -54,7 +55,7 @@ impl NextRun {
 
     /// Starts a new run by this policy when the run fails. The attempt count starts again at one.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.spec.retry = Some(policy);
+        self.spec.retry = Some(policy.into());
         self
     }
 
@@ -65,7 +66,7 @@ impl NextRun {
     }
 
     /// Adds a named value that is shown with the run.
-    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => drop(self.spec.memo.insert(name, payload.unwrap_or_default())),

@@ -10,11 +10,11 @@ pub enum OnCancel {
     /// Asks it to cancel itself, and continues at once with
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     #[default]
-    TryCancel,
+    Cancel,
     /// Asks it to cancel itself, and waits for its end: its result if it completes all the same,
     /// else its failure. A cancellation is a failure for which
     /// [`Error::is_cancelled`](crate::Error::is_cancelled) holds, with the details that it gave.
-    WaitForCancel,
+    CancelAndWait,
     /// Leaves it running, and continues at once with [`Error::Cancelled`](crate::Error::Cancelled).
     Abandon,
 }

@@ -87,7 +87,7 @@ impl<O: Operation> Pending<O> {
 
     /// Cancels this one wait, as cancelling its scope would. It can still be awaited: the output is
     /// [`Error::Cancelled`](crate::Error::Cancelled), unless the operation had ended already or the
-    /// call sets [`OnCancel::WaitForCancel`](super::OnCancel::WaitForCancel). Drop it instead if
+    /// call sets [`OnCancel::CancelAndWait`](super::OnCancel::CancelAndWait). Drop it instead if
     /// the output does not matter. An operation that has not started never does.
     pub fn cancel(&mut self) {
         match &self.state {

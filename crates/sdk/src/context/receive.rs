@@ -11,6 +11,7 @@ use super::{
     operation::{Operation, OperationResult, Progress, awaitable},
     outcome::Outcome,
     terms::{Limit, StatedTerms, described, guarded},
+    timeout::Timeout,
 };
 use crate::{
     definition::{SignalDef, SignalHandler as _},
@@ -25,13 +26,6 @@ pub struct Receive<S> {
     board: Rc<Board>,
     signal: S,
     said: StatedTerms,
-}
-
-/// A wait for a signal, with a deadline.
-#[must_use = "nothing happens until it is awaited"]
-pub struct ReceiveWithin<S> {
-    receive: Receive<S>,
-    limit: Limit,
 }
 
 /// Which signals a wait takes. Implemented by this crate alone.
@@ -129,13 +123,13 @@ impl<S: Expected> Receive<S> {
     }
 
     /// Waits for at most this long. Zero takes only a signal that has arrived already.
-    pub fn timeout(self, timeout: Duration) -> ReceiveWithin<S> {
-        ReceiveWithin { receive: self, limit: Limit::After(timeout) }
+    pub fn timeout(self, timeout: Duration) -> Timeout<Receive<S>> {
+        Timeout { wait: self, limit: Limit::After(timeout) }
     }
 
     /// Waits until this time at the latest.
-    pub fn until(self, deadline: Timestamp) -> ReceiveWithin<S> {
-        ReceiveWithin { receive: self, limit: Limit::At(deadline) }
+    pub fn until(self, deadline: Timestamp) -> Timeout<Receive<S>> {
+        Timeout { wait: self, limit: Limit::At(deadline) }
     }
 
     fn begin(&mut self, limit: Option<Limit>) -> Progress<Result<Outcome<S::Output>>> {
@@ -162,24 +156,24 @@ impl<S: Expected> Receive<S> {
 }
 
 described!([S: Expected] Receive<S>, said);
-described!([S: Expected] ReceiveWithin<S>, receive.said);
-guarded!([S: Expected] ReceiveWithin<S>, receive.said);
+described!([S: Expected] Timeout<Receive<S>>, wait.said);
+guarded!([S: Expected] Timeout<Receive<S>>, wait.said);
 awaitable!([S: Expected] Receive<S> => Result<S::Output>);
-awaitable!([S: Expected] ReceiveWithin<S> => Result<Outcome<S::Output>>);
+awaitable!([S: Expected] Timeout<Receive<S>> => Result<Outcome<S::Output>>);
 
-impl<S: Expected> Operation for ReceiveWithin<S> {
+impl<S: Expected> Operation for Timeout<Receive<S>> {
     type Output = Result<Outcome<S::Output>>;
 
     fn refused(&self) -> bool {
-        self.receive.board.refuses()
+        self.wait.board.refuses()
     }
 
     fn begin(&mut self) -> Progress<Self::Output> {
-        self.receive.begin(Some(self.limit))
+        self.wait.begin(Some(self.limit))
     }
 
     fn resume(&mut self, answer: OperationResult) -> Progress<Self::Output> {
-        self.receive.received(answer.0)
+        self.wait.received(answer.0)
     }
 }
 
@@ -202,12 +196,6 @@ impl<S: Expected> Operation for Receive<S> {
 impl<S: Expected> fmt::Debug for Receive<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "receive {:?}", self.signal)
-    }
-}
-
-impl<S: Expected> fmt::Debug for ReceiveWithin<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}", self.receive, self.limit)
     }
 }
 

@@ -14,6 +14,7 @@ use abide_core::{event::Origin, time::Timestamp};
 use super::{
     Limit, Outcome,
     operation::{Operation, OperationResult, Progress, awaitable},
+    timeout::Timeout,
 };
 use crate::executor::{Board, Cancellation, Kind, Scope, Terms, Wait};
 
@@ -75,32 +76,35 @@ impl<F: Future> Future for Inside<F> {
 /// A future that no cancel request from outside reaches; see
 /// [`Context::shield`](super::Context::shield).
 #[must_use = "nothing happens until it is awaited"]
-pub struct Shielded<F: Future>(Scoped<F>);
+pub struct Shielded<F: Future> {
+    /// None when it has ended.
+    inside: Option<Scoped<F>>,
+    canceller: Canceller,
+    /// The timer of its deadline, once it has started.
+    deadline: Option<Wait>,
+}
 
 impl<F: Future> Shielded<F> {
     pub(super) fn new(board: Rc<Board>, future: F) -> Self {
-        Self(Scoped::new(board, Kind::Shield, future))
+        let inside = Scoped::new(board, Kind::Shield, future);
+        Self { canceller: inside.canceller(), inside: Some(inside), deadline: None }
     }
 
     /// A handle that cancels the shielded future itself.
     pub fn canceller(&self) -> Canceller {
-        self.0.canceller()
+        self.canceller.clone()
     }
 
     /// Limits the future to this time. Then its waits end with
     /// [`Error::Cancelled`](crate::Error::Cancelled), and if it is still pending after that it is
     /// dropped.
-    pub fn timeout(self, timeout: Duration) -> ShieldedWithin<F> {
-        self.within(Limit::After(timeout))
+    pub fn timeout(self, timeout: Duration) -> Timeout<Self> {
+        Timeout { wait: self, limit: Limit::After(timeout) }
     }
 
     /// Limits the future to end by this time; see [`Shielded::timeout`].
-    pub fn until(self, deadline: Timestamp) -> ShieldedWithin<F> {
-        self.within(Limit::At(deadline))
-    }
-
-    fn within(self, limit: Limit) -> ShieldedWithin<F> {
-        ShieldedWithin { shielded: Some(self.0), limit, deadline: None }
+    pub fn until(self, deadline: Timestamp) -> Timeout<Self> {
+        Timeout { wait: self, limit: Limit::At(deadline) }
     }
 }
 
@@ -108,34 +112,25 @@ impl<F: Future> Future for Shielded<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        Pin::new(&mut self.0).poll(cx)
+        let Some(inside) = &mut self.inside else { return Poll::Pending };
+        Pin::new(inside).poll(cx)
     }
 }
 
-/// A shielded future with a deadline; see [`Shielded::timeout`].
-#[must_use = "nothing happens until it is awaited"]
-pub struct ShieldedWithin<F: Future> {
-    /// None when it has ended.
-    shielded: Option<Scoped<F>>,
-    limit: Limit,
-    /// The timer of the deadline, once it has started.
-    deadline: Option<Wait>,
-}
-
-impl<F: Future> ShieldedWithin<F> {
-    /// A handle that cancels the future before its deadline; none if it has ended.
-    pub fn canceller(&self) -> Option<Canceller> {
-        self.shielded.as_ref().map(Scoped::canceller)
+impl<F: Future> Timeout<Shielded<F>> {
+    /// A handle that cancels the future before its deadline.
+    pub fn canceller(&self) -> Canceller {
+        self.wait.canceller()
     }
 }
 
-impl<F: Future> Future for ShieldedWithin<F> {
+impl<F: Future> Future for Timeout<Shielded<F>> {
     type Output = Outcome<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { shielded, limit, deadline } = &mut *self;
-        let Some(inside) = shielded else { return Poll::Pending };
-        let board = inside.board.clone();
+        let Self { wait: Shielded { inside, deadline, .. }, limit } = &mut *self;
+        let Some(future) = inside else { return Poll::Pending };
+        let board = future.board.clone();
         // The deadline starts first, and in its own shield: no cancel request ends it.
         let at = limit.from(board.now());
         if deadline.is_none() && at > board.now() {
@@ -143,20 +138,20 @@ impl<F: Future> Future for ShieldedWithin<F> {
             *deadline = Some(board.start_timer(at, Origin::CreateTimer, Terms::default()));
             drop(beyond);
         }
-        let outcome = match Pin::new(&mut *inside).poll(cx) {
+        let outcome = match Pin::new(&mut *future).poll(cx) {
             Poll::Ready(output) => Outcome::InTime(output),
             Poll::Pending if deadline.as_mut().is_some_and(|it| it.poll(cx).is_pending()) => {
                 return Poll::Pending;
             }
             Poll::Pending => {
-                inside.canceller().cancel("timed out");
+                future.canceller().cancel("timed out");
                 // An output at this point is too late, but the code had a chance to record its
                 // progress.
-                let _too_late = Pin::new(inside).poll(cx).is_ready();
+                let _too_late = Pin::new(future).poll(cx).is_ready();
                 Outcome::TimedOut
             }
         };
-        (*shielded, *deadline) = (None, None);
+        (*inside, *deadline) = (None, None);
         Poll::Ready(outcome)
     }
 }
@@ -230,13 +225,7 @@ impl<F: Future> fmt::Debug for Scoped<F> {
 
 impl<F: Future> fmt::Debug for Shielded<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shielded").field("cancelled", &self.0.scope.cancellation()).finish()
-    }
-}
-
-impl<F: Future> fmt::Debug for ShieldedWithin<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShieldedWithin").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("Shielded").field("cancelled", &self.canceller.cancellation()).finish()
     }
 }
 

@@ -15,8 +15,8 @@ pub use self::{
 use crate::{
     context::Context,
     future::LocalBoxFuture,
-    payload::{self, Arguments, Data, PayloadError},
-    raised::Raised,
+    payload::{self, Arguments, AsPayload, PayloadError},
+    returned::ReturnedError,
 };
 
 /// A workflow: state with a run, signals, queries and updates. Implemented by `#[workflow]`.
@@ -36,12 +36,12 @@ pub trait Workflow: Sized + 'static {
     /// Every update that the workflow declares.
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>];
     /// What happens to handlers that still run when the run has its result.
-    const UNFINISHED: Unfinished = Unfinished::Wait;
+    const UNFINISHED_HANDLERS: UnfinishedHandlers = UnfinishedHandlers::Wait;
 
     /// The type of the run's arguments.
     type Input: 'static;
     /// The type of the run's result.
-    type Output: Data;
+    type Output: AsPayload;
 
     /// Creates the state at the start of the run.
     fn init(input: &Self::Input) -> Self;
@@ -50,7 +50,7 @@ pub trait Workflow: Sized + 'static {
     fn run(
         ctx: Context<Self>,
         input: Self::Input,
-    ) -> LocalBoxFuture<'static, Result<Self::Output, Raised>>;
+    ) -> LocalBoxFuture<'static, Result<Self::Output, ReturnedError>>;
 
     /// Encodes the arguments of the run, one payload each.
     fn encode_input(input: &Self::Input) -> Result<Payloads, PayloadError> {
@@ -68,7 +68,7 @@ pub trait Workflow: Sized + 'static {
 
 /// What happens to handlers that still run when the run has its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unfinished {
+pub enum UnfinishedHandlers {
     /// The run waits for them before it completes.
     #[default]
     Wait,

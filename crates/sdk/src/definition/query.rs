@@ -7,15 +7,15 @@ use abide_core::{
 
 use super::definition;
 use crate::{
-    payload::{self, Arguments, Data, PayloadError},
-    raised::Raised,
+    payload::{self, Arguments, AsPayload, PayloadError},
+    returned::ReturnedError,
 };
 
 /// A query as a value: of workflow `W`, with arguments `I` and answer `O`.
 pub struct QueryDef<W: 'static, I: 'static, O: 'static> {
     name: &'static str,
     arguments: Arguments<I>,
-    code: fn(&W, I) -> Result<O, Raised>,
+    code: fn(&W, I) -> Result<O, ReturnedError>,
 }
 
 definition!(QueryDef<W, I, O>, "query");
@@ -25,13 +25,13 @@ impl<W, I, O> QueryDef<W, I, O> {
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
-        code: fn(&W, I) -> Result<O, Raised>,
+        code: fn(&W, I) -> Result<O, ReturnedError>,
     ) -> Self {
         Self { name, arguments, code }
     }
 }
 
-impl<W, I, O: Data> QueryDef<W, I, O> {
+impl<W, I, O: AsPayload> QueryDef<W, I, O> {
     /// Decodes an answer from its payloads.
     pub fn decode(&self, answer: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(answer)
@@ -48,7 +48,7 @@ pub trait QueryHandler<W>: Sync {
     fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure>;
 }
 
-impl<W, I, O: Data> QueryHandler<W> for QueryDef<W, I, O> {
+impl<W, I, O: AsPayload> QueryHandler<W> for QueryDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -56,9 +56,9 @@ impl<W, I, O: Data> QueryHandler<W> for QueryDef<W, I, O> {
     fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure> {
         let answer = self
             .decode_input(input)
-            .map_err(Raised::new)
+            .map_err(ReturnedError::new)
             .and_then(|input| (self.code)(state, input))
-            .and_then(|answer| payload::encode(&answer).map_err(Raised::new));
-        answer.map_err(Raised::into_failure)
+            .and_then(|answer| payload::encode(&answer).map_err(ReturnedError::new));
+        answer.map_err(ReturnedError::into_failure)
     }
 }

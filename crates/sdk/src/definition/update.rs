@@ -15,8 +15,8 @@ use crate::{
     context::Context,
     future::LocalBoxFuture,
     panic::message,
-    payload::{self, Arguments, Data, PayloadError},
-    raised::Raised,
+    payload::{self, Arguments, AsPayload, PayloadError},
+    returned::ReturnedError,
 };
 
 /// An update as a value: of workflow `W`, with arguments `I` and result `O`.
@@ -29,14 +29,14 @@ pub struct UpdateDef<W: 'static, I: 'static, O: 'static> {
 
 /// Judges an update by the state and the arguments, and changes neither. It is part of the
 /// workflow's code: it runs again on replay.
-pub type Validator<W, I> = fn(&W, &I) -> Result<(), Raised>;
+pub type Validator<W, I> = fn(&W, &I) -> Result<(), ReturnedError>;
 
 /// The handler of an accepted update.
 pub enum UpdateCode<W: 'static, I: 'static, O: 'static> {
     /// Changes the state at once.
-    Apply(fn(&mut W, I) -> Result<O, Raised>),
+    Apply(fn(&mut W, I) -> Result<O, ReturnedError>),
     /// Runs as a task beside the run.
-    Task(fn(Context<W>, I) -> LocalBoxFuture<'static, Result<O, Raised>>),
+    Task(fn(Context<W>, I) -> LocalBoxFuture<'static, Result<O, ReturnedError>>),
 }
 
 definition!(UpdateDef<W, I, O>, "update");
@@ -67,7 +67,7 @@ impl<W, I, O> UpdateDef<W, I, O> {
     }
 }
 
-impl<W, I, O: Data> UpdateDef<W, I, O> {
+impl<W, I, O: AsPayload> UpdateDef<W, I, O> {
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
         let message = format!("validator of update {} panicked: {}", self.name, message(panic));
         Failure { message, error_type: "Panic".into(), ..Failure::default() }
@@ -103,7 +103,7 @@ pub enum UpdateProgress {
     Task(LocalBoxFuture<'static, Result<Payloads, Failure>>),
 }
 
-impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
+impl<W, I, O: AsPayload> UpdateHandler<W> for UpdateDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -114,13 +114,14 @@ impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
         input: &[Payload],
         accept: &mut dyn FnMut(),
     ) -> Result<UpdateProgress, Failure> {
-        let input = self.decode_input(input).map_err(|error| Raised::new(error).into_failure())?;
+        let input =
+            self.decode_input(input).map_err(|error| ReturnedError::new(error).into_failure())?;
         if let Some(validate) = self.validate {
             // A validator has no effects, so one that panics has only rejected the update.
             let judge = || ctx.look(|state| validate(state, &input));
             catch_unwind(AssertUnwindSafe(judge))
                 .map_err(|panic| self.panicked(&*panic))?
-                .map_err(Raised::into_failure)?;
+                .map_err(ReturnedError::into_failure)?;
         }
         accept();
         Ok(match self.code {
@@ -135,7 +136,7 @@ impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
     }
 }
 
-fn outcome<O: Data>(result: Result<O, Raised>) -> Result<Payloads, Failure> {
-    let encode = |value| payload::encode(&value).map_err(Raised::new);
-    result.and_then(encode).map_err(Raised::into_failure)
+fn outcome<O: AsPayload>(result: Result<O, ReturnedError>) -> Result<Payloads, Failure> {
+    let encode = |value| payload::encode(&value).map_err(ReturnedError::new);
+    result.and_then(encode).map_err(ReturnedError::into_failure)
 }

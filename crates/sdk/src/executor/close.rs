@@ -6,15 +6,15 @@ use tracing::warn;
 use super::board::Board;
 use crate::{
     context::{Context, NextRun},
-    definition::{Unfinished, Workflow},
+    definition::{UnfinishedHandlers, Workflow},
     error::Error,
     payload,
-    raised::Raised,
+    returned::ReturnedError,
 };
 
 /// Closes the run with the result of its main task.
-pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, Raised>) {
-    if result.is_ok() && W::UNFINISHED == Unfinished::Wait {
+pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, ReturnedError>) {
+    if result.is_ok() && W::UNFINISHED_HANDLERS == UnfinishedHandlers::Wait {
         // Messages that came with this task are in history: their senders got an acknowledgement.
         ctx.shared().messages_shown().await;
         while ctx.shared().handlers_run() {
@@ -25,15 +25,16 @@ pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Outpu
     }
     let board = ctx.shared();
     let subject = || format!("result of workflow {}", W::NAME);
-    let encode = |value| payload::encode(&value).map_err(|error| Raised::new(error.of(subject())));
+    let encode =
+        |value| payload::encode(&value).map_err(|error| ReturnedError::new(error.of(subject())));
     let ask = match result.and_then(encode) {
         Ok(result) => Ask::CompleteRun(result),
-        Err(raised) => match raised.find::<Error>() {
+        Err(returned) => match returned.find::<Error>() {
             Some(error) if error.is_cancelled() && board.run_cancelled() => {
                 Ask::CancelRun(error.cancel_details())
             }
             Some(Error::ContinueAsNew(next)) => continue_as_new::<W>(board, next),
-            _ => Ask::FailRun(raised.into_failure()),
+            _ => Ask::FailRun(returned.into_failure()),
         },
     };
     if board.handlers_run() && !matches!(ask, Ask::ContinueAsNew(_)) {

@@ -60,6 +60,6 @@ fn not_started(cause: DeliveryFailure) -> Box<ChildClosed> {
     Box::new(ChildClosed { failure, retry_state, not_started: Some(cause) })
 }
 
-pub(super) fn of_update(result: Result<Payloads, Failure>) -> event::Outcome {
-    result.map_or_else(event::Outcome::Failed, event::Outcome::Completed)
+pub(super) fn of_update(result: Result<Payloads, Failure>) -> event::UpdateOutcome {
+    result.map_or_else(event::UpdateOutcome::Failed, event::UpdateOutcome::Completed)
 }

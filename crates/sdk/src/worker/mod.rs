@@ -60,9 +60,9 @@ use crate::{
     activity::{Activities, Activity, ActivityContext},
     client::{Client, Serving},
     definition::Workflow,
-    payload::Data,
-    raised::BoxError,
+    payload::AsPayload,
     registry::{Registry, RegistryError},
+    returned::BoxError,
 };
 
 pub use self::{
@@ -172,7 +172,7 @@ impl Worker {
     /// Registers this activity. Two activities of one name make [`Worker::run`] fail.
     pub fn activity<A>(mut self, activity: A) -> Self
     where
-        A: Activity<State = (), Input: Send, Output: Data>,
+        A: Activity<State = (), Input: Send, Output: AsPayload>,
     {
         let registered = self.registry.activity(activity);
         self.registered = self.registered.and(registered);
@@ -189,7 +189,7 @@ impl Worker {
     /// Replaces the code of an activity, registered or not: for tests.
     pub fn replace_activity<A, F, R, E>(mut self, activity: A, code: F) -> Self
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,

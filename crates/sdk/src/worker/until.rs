@@ -3,7 +3,7 @@
 //! [`Worker::run_until`]: super::Worker::run_until
 
 use super::WorkerError;
-use crate::raised::BoxError;
+use crate::returned::BoxError;
 
 /// The output of a future that stops a worker: nothing, an option, or a result such as that of
 /// `tokio::signal::ctrl_c()`, whose error becomes [`WorkerError::Shutdown`].

@@ -97,7 +97,7 @@ impl Sum {
 }
 
 fn once() -> RetryPolicy {
-    RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() }
+    RetryPolicy::once()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn names_arguments_and_options_are_those_of_the_code() {
     assert_eq!((spec.activity_type.as_str(), spec.queue.as_str()), ("add-up", "adders"));
     assert_eq!(spec.input.iter().map(|it| &*it.data).collect::<Vec<_>>(), [b"1", b"2"]);
     assert_eq!((spec.schedule_to_close, spec.start_to_close), (Some(seconds(9)), None));
-    assert_eq!((spec.delivery, spec.retry), (Delivery::AtMostOnce, Some(once())));
+    assert_eq!((spec.delivery, spec.retry), (Delivery::AtMostOnce, Some(once().into())));
     world.complete(add, 3);
     assert_eq!(world.result(), Some(3));
     world.check();
@@ -148,7 +148,7 @@ struct Patient;
 impl Patient {
     #[run]
     async fn run(ctx: &Context<Self>) -> anyhow::Result<u32> {
-        let policy = RetryPolicy { recorded: true, maximum_attempts: 2, ..RetryPolicy::default() };
+        let policy = RetryPolicy::default().recorded().maximum_attempts(2);
         Ok(ctx.activity(add, (1, 1)).retry(policy).await?)
     }
 }
@@ -179,7 +179,7 @@ struct Hurried;
 impl Hurried {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-        let policy = RetryPolicy { recorded: true, ..RetryPolicy::default() };
+        let policy = RetryPolicy::default().recorded();
         ctx.activity(add, (1, 1)).schedule_to_close(seconds(10)).retry(policy).await
     }
 }

@@ -2,7 +2,7 @@
 
 use abide::Context;
 use abide_core::{
-    event::{Fact, Outcome},
+    event::{Fact, UpdateOutcome},
     payload::Payload,
 };
 use abide_sdk_macros::workflow;
@@ -180,6 +180,6 @@ fn an_update_follows_through_a_run_that_goes_on_at_once() {
     let mut third = World::<Relay>::begin(*second.successor.take().unwrap());
     third.pass(seconds(60));
     let outcome = third.outcome(&update);
-    assert!(matches!(outcome, Some(Outcome::Completed(_))), "{outcome:?}");
+    assert!(matches!(outcome, Some(UpdateOutcome::Completed(_))), "{outcome:?}");
     third.check();
 }

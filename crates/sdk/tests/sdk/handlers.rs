@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use abide::{Context, Unfinished, Workflow};
+use abide::{Context, UnfinishedHandlers, Workflow};
 use abide_core::{
     event::{Body, Fact, SignalReceived, UpdateAdmitted, UpdateRequest},
     run::{Close, ShownWait, Status},
@@ -201,7 +201,7 @@ fn a_message_that_comes_with_the_end_of_the_run_is_handled_first() {
 #[derive(Default)]
 struct Hasty;
 
-#[workflow(unfinished = "abandon")]
+#[workflow(unfinished_handlers = "abandon")]
 impl Hasty {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
@@ -219,7 +219,10 @@ impl Hasty {
 
 #[test]
 fn a_workflow_may_abandon_its_handlers_and_they_are_named() {
-    assert_eq!((Hasty::UNFINISHED, Till::UNFINISHED), (Unfinished::Abandon, Unfinished::Wait));
+    assert_eq!(
+        (Hasty::UNFINISHED_HANDLERS, Till::UNFINISHED_HANDLERS),
+        (UnfinishedHandlers::Abandon, UnfinishedHandlers::Wait)
+    );
     let lines = Arc::new(Mutex::new(Vec::new()));
     let play = || {
         let mut world = World::<Hasty>::start(());

@@ -15,7 +15,7 @@ async fn work() -> u32 {
     0
 }
 
-const POLICIES: [OnCancel; 3] = [OnCancel::TryCancel, OnCancel::WaitForCancel, OnCancel::Abandon];
+const POLICIES: [OnCancel; 3] = [OnCancel::Cancel, OnCancel::CancelAndWait, OnCancel::Abandon];
 
 #[derive(Default)]
 struct Call;
@@ -138,7 +138,7 @@ impl Parent {
             Way::Awaits(policy) => child.on_cancel(POLICIES[policy]).await,
             Way::AwaitsRetries => {
                 let policy = RetryPolicy::default().recorded();
-                child.retry(policy).on_cancel(OnCancel::WaitForCancel).await
+                child.retry(policy).on_cancel(OnCancel::CancelAndWait).await
             }
             Way::Selects => select! {
                 result = child => result,
@@ -154,7 +154,7 @@ impl Parent {
             }
             Way::AwaitsHandle(with_policy) => {
                 let child = match with_policy {
-                    true => child.on_cancel(OnCancel::TryCancel),
+                    true => child.on_cancel(OnCancel::Cancel),
                     false => child,
                 };
                 child.start().await?.result().await

@@ -138,7 +138,7 @@ struct Parent;
 impl Parent {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        let policy = RetryPolicy { recorded: true, maximum_attempts: 3, ..RetryPolicy::default() };
+        let policy = RetryPolicy::default().recorded().maximum_attempts(3);
         match ctx.child::<Child>("shipment", ()).retry(policy).await {
             Ok(()) => Ok("shipped".into()),
             Err(error) => Ok(error.to_string()),

@@ -64,8 +64,8 @@ enum Policy {
 impl From<Policy> for OnCancel {
     fn from(policy: Policy) -> Self {
         match policy {
-            Policy::Try => Self::TryCancel,
-            Policy::Wait => Self::WaitForCancel,
+            Policy::Try => Self::Cancel,
+            Policy::Wait => Self::CancelAndWait,
             Policy::Abandon => Self::Abandon,
         }
     }

@@ -5,7 +5,7 @@
 use std::{marker::PhantomData, time::Duration};
 
 use abide::{
-    Data, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    AsPayload, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
     activity::{Activity, LocalActivity, LocalEnd},
     executor::Machine,
     payload,
@@ -15,8 +15,8 @@ use abide_core::{
     command::Ask,
     effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::{
-        Body, Event, Fact, Marker, Outcome, RunCancelRequested, RunReference, RunSpec,
-        SignalReceived, UpdateAdmitted, UpdateRequest,
+        Body, Event, Fact, Marker, RunCancelRequested, RunReference, RunSpec, SignalReceived,
+        UpdateAdmitted, UpdateOutcome, UpdateRequest,
     },
     ids::{EventNumber, RunId, StartId, WorkflowKey},
     limits::Limits,
@@ -169,15 +169,15 @@ impl<W: Workflow> World<W> {
     }
 
     /// Asks for an update and gives its outcome, if it has one.
-    pub(crate) fn update<I, O: Data>(
+    pub(crate) fn update<I, O: AsPayload>(
         &mut self,
         update: UpdateDef<W, I, O>,
         input: I,
     ) -> Option<Result<O, String>> {
         let id = self.update_raw(update.name(), update.encode(&input).unwrap());
         self.outcome(&id).map(|outcome| match outcome {
-            Outcome::Completed(result) => Ok(update.decode(&result).unwrap()),
-            Outcome::Failed(failure) => Err(failure.message),
+            UpdateOutcome::Completed(result) => Ok(update.decode(&result).unwrap()),
+            UpdateOutcome::Failed(failure) => Err(failure.message),
         })
     }
 
@@ -191,7 +191,7 @@ impl<W: Workflow> World<W> {
         id
     }
 
-    pub(crate) fn outcome(&self, id: &str) -> Option<Outcome> {
+    pub(crate) fn outcome(&self, id: &str) -> Option<UpdateOutcome> {
         self.events.iter().find_map(|event| match &event.body.fact {
             Fact::UpdateCompleted(completed) if completed.update.as_str() == id => {
                 Some(completed.outcome.clone())
@@ -236,13 +236,17 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest pending activity of this type cancels itself.
-    pub(crate) fn stop<D: Data>(&mut self, activity: impl Activity, details: &D) {
+    pub(crate) fn stop<D: AsPayload>(&mut self, activity: impl Activity, details: &D) {
         let details = payload::encode(details).unwrap();
         self.resolve(activity.definition().name(), Resolution::Cancelled(details));
     }
 
     /// The oldest pending activity of this type has a result.
-    pub(crate) fn complete<A: Activity<Output: Data>>(&mut self, activity: A, result: A::Output) {
+    pub(crate) fn complete<A: Activity<Output: AsPayload>>(
+        &mut self,
+        activity: A,
+        result: A::Output,
+    ) {
         let result = payload::encode(&result).unwrap();
         self.resolve(activity.definition().name(), Resolution::Completed(result));
     }
@@ -324,7 +328,7 @@ impl<W: Workflow> World<W> {
         }
     }
 
-    pub(crate) fn query<I, O: Data>(&self, query: QueryDef<W, I, O>, input: I) -> O {
+    pub(crate) fn query<I, O: AsPayload>(&self, query: QueryDef<W, I, O>, input: I) -> O {
         let answer = self.query_raw(query.name(), &query.encode(&input).unwrap());
         query.decode(&answer.unwrap()).unwrap()
     }

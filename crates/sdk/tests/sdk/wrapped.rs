@@ -1,6 +1,6 @@
 //! Errors of ours keep their meaning when other errors are around them.
 
-use abide::{ActivityError, Context, Error, Raised};
+use abide::{ActivityError, Context, Error, ReturnedError};
 use abide_core::{event::Fact, failure::FailureKind};
 use abide_sdk_macros::workflow;
 
@@ -67,7 +67,7 @@ fn what_an_activity_says_about_retries_holds_through_every_wrapper() {
     let error = ActivityError::new("no such card").non_retryable().error_type("CardExpired");
     let error = error.retry_after(seconds(7)).details(&4).unwrap();
     let details = abide::payload::encode(&4).unwrap();
-    let failure = Raised::new(Wrapper::Whole(Box::new(error.into()))).into_failure();
+    let failure = ReturnedError::new(Wrapper::Whole(Box::new(error.into()))).into_failure();
     assert_eq!(failure.message, "the whole failed");
     assert!(failure.non_retryable);
     assert_eq!(failure.error_type, "CardExpired");
@@ -78,7 +78,7 @@ fn what_an_activity_says_about_retries_holds_through_every_wrapper() {
 
 #[test]
 fn a_wrapped_cancellation_is_told_as_one() {
-    let failure = Raised::new(Wrapper::from(Error::Cancelled)).into_failure();
+    let failure = ReturnedError::new(Wrapper::from(Error::Cancelled)).into_failure();
     assert_eq!((failure.kind, &*failure.message), (FailureKind::Cancelled, "the step failed"));
     let error = Error::from_source(Wrapper::from(Error::Cancelled));
     assert!(matches!(error, Error::Cancelled), "{error:?}");

@@ -3,7 +3,7 @@
 
 use abide_core::{
     command::Ask,
-    event::{Blocked, Outcome, TaskFailureCause, UpdateRequest},
+    event::{Blocked, TaskFailureCause, UpdateOutcome, UpdateRequest},
     operation::{
         AnyAnswer, AwaitUpdate, CallError, ConflictPolicy, StartUpdate, Started, Ticket, Update,
         UpdateAnswer, UpdateWait,
@@ -38,7 +38,7 @@ fn accept(update: &str) -> Ask {
 }
 
 fn complete(update: &str) -> Ask {
-    Ask::CompleteUpdate { update: update.into(), outcome: Outcome::Completed(Vec::new()) }
+    Ask::CompleteUpdate { update: update.into(), outcome: UpdateOutcome::Completed(Vec::new()) }
 }
 
 fn mismatch() -> Blocked {

@@ -132,7 +132,7 @@ fn a_caller_that_waits_for_an_update_follows_it_into_the_next_run() {
     world.complete(token, vec![accept.clone(), continue_as_new(vec!["u"])]);
     assert!(!world.replies.contains_key(&ticket));
     let token = world.take_task();
-    let outcome = abide_core::event::Outcome::Completed(Vec::new());
+    let outcome = abide_core::event::UpdateOutcome::Completed(Vec::new());
     world.complete(token, vec![accept, Ask::CompleteUpdate { update: "u".into(), outcome }]);
     assert!(matches!(
         world.replies.remove(&ticket),

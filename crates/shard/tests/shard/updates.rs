@@ -3,7 +3,7 @@
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
-    event::{Outcome, RunTerminated, SignalReceived, UpdateRequest},
+    event::{RunTerminated, SignalReceived, UpdateOutcome, UpdateRequest},
     failure::Failure,
     ids::RunId,
     operation::{
@@ -75,7 +75,10 @@ fn accept() -> Ask {
 }
 
 fn complete() -> Ask {
-    Ask::CompleteUpdate { update: "u".into(), outcome: Outcome::Completed(vec![Payload::new("5")]) }
+    Ask::CompleteUpdate {
+        update: "u".into(),
+        outcome: UpdateOutcome::Completed(vec![Payload::new("5")]),
+    }
 }
 
 fn stage(reply: &Result<AnyAnswer, CallError>) -> &Stage {
@@ -86,7 +89,7 @@ fn stage(reply: &Result<AnyAnswer, CallError>) -> &Stage {
 }
 
 fn completed() -> Stage {
-    Stage::Completed(Outcome::Completed(vec![Payload::new("5")]))
+    Stage::Completed(UpdateOutcome::Completed(vec![Payload::new("5")]))
 }
 
 fn runs(world: &World) -> usize {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    event::{Fact, Outcome},
+    event::{Fact, UpdateOutcome},
     ids::{RunId, UpdateId},
     operation::CallError,
     run::{Status, Update},
@@ -19,12 +19,12 @@ use crate::code;
 /// Outcomes that callers were told, by the first run of the chain.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    told: BTreeMap<(RunId, UpdateId), Outcome>,
+    told: BTreeMap<(RunId, UpdateId), UpdateOutcome>,
 }
 
 impl Outcomes {
     /// All callers of an update get the same outcome.
-    pub fn tell(&mut self, story: &Story, update: &UpdateId, outcome: &Outcome) -> Checked {
+    pub fn tell(&mut self, story: &Story, update: &UpdateId, outcome: &UpdateOutcome) -> Checked {
         let first = self.told.entry((story.run.first_run, update.clone()));
         if first.or_insert_with(|| outcome.clone()) == outcome {
             return Ok(());

@@ -66,7 +66,7 @@ fn call<const N: usize, const M: usize>(
         call = call.on_cancel(policy);
     }
     if let Some(retry) = &child.retry {
-        call = call.retry(retry.clone());
+        call = call.retry(retry.clone().into());
     }
     call
 }

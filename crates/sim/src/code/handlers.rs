@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_sdk::{Context, Raised, RawPayload, future::LocalBoxFuture};
+use abide_sdk::{Context, RawPayload, ReturnedError, future::LocalBoxFuture};
 
 use super::{
     steps::{self, Stop},
@@ -29,11 +29,11 @@ pub(super) fn poke<const N: usize>(
 pub(super) fn accept<const N: usize>(
     ctx: Context<Scripted<N>>,
     _: RawPayload,
-) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
+) -> LocalBoxFuture<'static, Result<RawPayload, ReturnedError>> {
     Box::pin(async move {
         if let Some(delay) = ctx.read(|state| state.program.update_delay) {
             let slept = ctx.sleep(delay).await;
-            slept.or_else(|error| ignored(&ctx, error)).map_err(Raised::new)?;
+            slept.or_else(|error| ignored(&ctx, error)).map_err(ReturnedError::new)?;
         }
         Ok(ctx.read(Scripted::result))
     })
@@ -43,11 +43,11 @@ pub(super) fn accept<const N: usize>(
 pub(super) fn work<const N: usize>(
     ctx: Context<Scripted<N>>,
     text: RawPayload,
-) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
+) -> LocalBoxFuture<'static, Result<RawPayload, ReturnedError>> {
     Box::pin(async move {
         let activity = ctx.read(|state| state.program.update_work.clone());
         let done = steps::run_activity(&ctx, &activity).await;
-        done.map_err(|Stop(error)| Raised::new(error))?;
+        done.map_err(|Stop(error)| ReturnedError::new(error))?;
         let text = steps::text(&text);
         ctx.write(|state| state.note(format!("work={text}")));
         Ok(ctx.read(Scripted::result))

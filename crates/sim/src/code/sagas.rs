@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use abide_sdk::{Context, Error, OnCancel, RetryPolicy, Saga};
+use abide_core::retry;
+use abide_sdk::{Context, Error, OnCancel, Saga};
 
 use super::{
     steps::{Stopped, call, record_outcome},
@@ -53,7 +54,7 @@ pub(super) async fn run<const N: usize>(
     let name = format!("saga {number}");
     match ended.await {
         Err(Error::Saga(failed)) => {
-            let left: Vec<_> = failed.not_undone.into_iter().map(|it| it.step).collect();
+            let left: Vec<_> = failed.undo_failures.into_iter().map(|it| it.step).collect();
             let told = format!("{NOT_UNDONE} {}", left.join(","));
             ctx.write(|state| state.note(format!("{name}={told}")));
             record_outcome(ctx, &name, Err(failed.cause))
@@ -71,9 +72,9 @@ pub(super) async fn run<const N: usize>(
 fn retried(activity_type: &'static str) -> Activity {
     Activity {
         activity_type,
-        retry: Some(RetryPolicy::default()),
+        retry: Some(retry::RetryPolicy::default()),
         start_to_close: Some(LIMIT),
-        on_cancel: OnCancel::WaitForCancel,
+        on_cancel: OnCancel::CancelAndWait,
         ..Activity::default()
     }
 }

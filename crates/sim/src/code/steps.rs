@@ -149,7 +149,8 @@ pub(super) async fn run_activity<const N: usize>(
 /// Runs an activity within the workflow task.
 async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) -> Stopped {
     let definition = definition(local.activity_type);
-    let mut call = ctx.local_activity(definition, RawPayload::default()).retry(local.retry.clone());
+    let mut call =
+        ctx.local_activity(definition, RawPayload::default()).retry(local.retry.clone().into());
     if let Some(longest) = local.longest_delay {
         call = call.longest_delay_in_task(longest);
     }
@@ -165,7 +166,7 @@ pub(super) fn call<const N: usize>(
     let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
     let retry = activity.retry.clone().unwrap_or(once);
     let input = RawPayload(Payload::new(named.to_owned()));
-    let mut call = ctx.activity(definition(activity.activity_type), input).retry(retry);
+    let mut call = ctx.activity(definition(activity.activity_type), input).retry(retry.into());
     call = call.on_cancel(activity.on_cancel);
     if let Some(limit) = activity.start_to_close {
         call = call.start_to_close(limit);

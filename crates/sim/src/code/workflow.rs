@@ -11,11 +11,13 @@ use std::{
 
 use abide_core::{payload::Payload, time::Timestamp};
 use abide_sdk::{
-    Condition, Context, Deadline, Error, MoveError, QueryDef, Raised, RawPayload, Registry,
+    Condition, Context, Deadline, Error, MoveError, QueryDef, RawPayload, Registry, ReturnedError,
     SignalDef, UpdateDef, Workflow,
     approval::{self, Answer, Approvals, Approving, Receipt},
     condition,
-    definition::{QueryHandler, SignalCode, SignalHandler, Unfinished, UpdateCode, UpdateHandler},
+    definition::{
+        QueryHandler, SignalCode, SignalHandler, UnfinishedHandlers, UpdateCode, UpdateHandler,
+    },
     future::LocalBoxFuture,
     payload::Arguments,
 };
@@ -129,7 +131,7 @@ impl<const N: usize> Scripted<N> {
         Arguments::one(),
         UpdateCode::Apply(|state: &mut Self, _| Ok(state.result())),
     )
-    .validated(|_, _| Err(Raised::new("rejected")));
+    .validated(|_, _| Err(ReturnedError::new("rejected")));
     const VOTE: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("vote", Arguments::one(), UpdateCode::Apply(Self::vote))
             .validated(Self::may_vote);
@@ -186,26 +188,26 @@ impl<const N: usize> Scripted<N> {
         self.note(format!("push={}, {timer} {pushed:?}", steps::text(&text)));
     }
 
-    fn may_vote(&self, voter: &RawPayload) -> Result<(), Raised> {
+    fn may_vote(&self, voter: &RawPayload) -> Result<(), ReturnedError> {
         match steps::text(voter).as_str() {
-            OUTSIDER => Err(Raised::new("not allowed")),
-            _ if self.votes >= VOTES_MAX => Err(Raised::new("already decided")),
+            OUTSIDER => Err(ReturnedError::new("not allowed")),
+            _ if self.votes >= VOTES_MAX => Err(ReturnedError::new("already decided")),
             _ => Ok(()),
         }
     }
 
-    fn vote(&mut self, voter: RawPayload) -> Result<RawPayload, Raised> {
+    fn vote(&mut self, voter: RawPayload) -> Result<RawPayload, ReturnedError> {
         self.votes += 1;
         self.note(format!("vote={}", steps::text(&voter)));
         Ok(self.result())
     }
 
     /// Reschedules the oldest deadline to the requested time, in milliseconds.
-    fn postpone(&mut self, at: RawPayload) -> Result<RawPayload, Raised> {
-        let millis = steps::text(&at).parse().map_err(|_| Raised::new("that is no time"))?;
+    fn postpone(&mut self, at: RawPayload) -> Result<RawPayload, ReturnedError> {
+        let millis = steps::text(&at).parse().map_err(|_| ReturnedError::new("that is no time"))?;
         let moved = self.oldest_deadline().reset(Timestamp::from_unix_millis(millis));
         self.note(format!("postpone={moved:?}"));
-        moved.map(|()| self.result()).map_err(|refused: MoveError| Raised::new(refused))
+        moved.map(|()| self.result()).map_err(|refused: MoveError| ReturnedError::new(refused))
     }
 
     /// Outcomes of the steps so far.
@@ -230,7 +232,7 @@ impl<const N: usize> Workflow for Scripted<N> {
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
         &[&Self::ACCEPT, &Self::WORK, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
 
-    const UNFINISHED: Unfinished = unfinished(N);
+    const UNFINISHED_HANDLERS: UnfinishedHandlers = unfinished(N);
 
     type Input = ();
     type Output = RawPayload;
@@ -249,26 +251,29 @@ impl<const N: usize> Workflow for Scripted<N> {
         }
     }
 
-    fn run(ctx: Context<Self>, (): ()) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
+    fn run(
+        ctx: Context<Self>,
+        (): (),
+    ) -> LocalBoxFuture<'static, Result<RawPayload, ReturnedError>> {
         Box::pin(async move {
             let program = ctx.read(|state| state.program.clone());
             match scopes::whole(&ctx, &program).await {
                 Ok(()) => Ok(ctx.read(Self::result)),
-                Err(Stop(error)) => Err(Raised::new(error)),
+                Err(Stop(error)) => Err(ReturnedError::new(error)),
             }
         })
     }
 }
 
 /// Runs of some types end without waiting for their handlers.
-const fn unfinished(number: usize) -> Unfinished {
-    if number % 3 == 1 { Unfinished::Abandon } else { Unfinished::Wait }
+const fn unfinished(number: usize) -> UnfinishedHandlers {
+    if number % 3 == 1 { UnfinishedHandlers::Abandon } else { UnfinishedHandlers::Wait }
 }
 
 /// Whether runs of the type complete only after their handlers.
 pub fn waits_for_handlers(workflow_type: &str) -> bool {
     let number = TYPES.iter().position(|name| *name == workflow_type);
-    number.is_some_and(|number| unfinished(number) == Unfinished::Wait)
+    number.is_some_and(|number| unfinished(number) == UnfinishedHandlers::Wait)
 }
 
 impl<const N: usize> Approving for Scripted<N> {

@@ -166,8 +166,8 @@ fn local(rng: &mut Rng) -> Local {
 
 fn on_cancel(rng: &mut Rng) -> OnCancel {
     match rng.weighted(&[4, 3, 2]) {
-        0 => OnCancel::TryCancel,
-        1 => OnCancel::WaitForCancel,
+        0 => OnCancel::Cancel,
+        1 => OnCancel::CancelAndWait,
         _ => OnCancel::Abandon,
     }
 }

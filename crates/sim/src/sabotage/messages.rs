@@ -5,7 +5,7 @@ use abide_core::{
     command::Ask,
     dispatch::{Dispatch, Worker},
     effect::{Action, Effect, EffectOutcome, RunOutcome},
-    event::Outcome,
+    event::UpdateOutcome,
     ids::RunId,
     operation::{
         AnyAnswer, CallError, Cancel, Done, RescheduleTimer, RunOperation, Signal, UpdateAnswer,
@@ -133,7 +133,7 @@ impl Saboteur {
             UpdateAnswer::Reached { stage: Stage::Completed(outcome), .. }
                 if self.strikes(Bug::WrongOutcome) =>
             {
-                *outcome = Outcome::Completed(Vec::new());
+                *outcome = UpdateOutcome::Completed(Vec::new());
             }
             UpdateAnswer::Rejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
                 let run = RunId::MIN;

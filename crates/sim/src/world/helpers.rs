@@ -10,7 +10,7 @@ use abide_core::{
     run::{Movable, Run, ShownWait},
 };
 
-use abide_sdk::{Data, approval::Answer};
+use abide_sdk::{AsPayload, approval::Answer};
 
 use super::{Event, World, clients::exactly, requests::signal};
 use crate::{

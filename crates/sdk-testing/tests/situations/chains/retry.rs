@@ -42,7 +42,7 @@ async fn environment() -> TestEnvironment {
 }
 
 fn start(env: &TestEnvironment, plan: &str) -> Start<Stubborn> {
-    let policy = RetryPolicy::default().maximum_attempts(3).non_retryable("NoSuchOrder");
+    let policy = RetryPolicy::default().maximum_attempts(3).no_retry_on_type("NoSuchOrder");
     env.client().start::<Stubborn>("stubborn", plan.to_owned()).retry(policy)
 }
 

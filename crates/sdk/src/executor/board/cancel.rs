@@ -60,7 +60,7 @@ impl Board {
     pub(in crate::executor) fn cancel_wait(&self, number: u64) {
         let mut shared = self.change();
         let Some(entry) = shared.waits.pending_mut(number) else { return };
-        if entry.on_cancel == OnCancel::WaitForCancel {
+        if entry.on_cancel == OnCancel::CancelAndWait {
             let subject = (!entry.cancel_asked).then(|| entry.subject.clone());
             entry.cancel_asked = true;
             if let Some(subject) = subject {

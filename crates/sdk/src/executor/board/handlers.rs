@@ -9,7 +9,7 @@ use std::{
 
 use abide_core::{
     command::Ask,
-    event::{Outcome, UpdateRequest},
+    event::{UpdateOutcome, UpdateRequest},
     ids::{EventNumber, UpdateId},
 };
 
@@ -89,7 +89,7 @@ impl Board {
         self.ask(&mut shared, Ask::AcceptUpdate { update, request });
     }
 
-    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
+    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: UpdateOutcome) {
         let mut shared = self.shared.borrow_mut();
         shared.handlers.updates.retain(|(open, _)| *open != update);
         self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });

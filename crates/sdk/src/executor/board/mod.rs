@@ -268,7 +268,7 @@ impl Board {
     }
 
     fn open(self: &Rc<Self>, shared: &mut BoardState, subject: Subject, ender: Ender) -> Wait {
-        self.open_as(shared, subject, ender, OnCancel::TryCancel)
+        self.open_as(shared, subject, ender, OnCancel::Cancel)
     }
 
     fn open_as(

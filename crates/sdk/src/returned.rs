@@ -18,15 +18,15 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// and through the context of `anyhow`. An `#[error(transparent)]` wrapper hides the error that it
 /// holds.
 #[derive(Debug)]
-pub struct Raised {
+pub struct ReturnedError {
     error: BoxError,
     error_type: &'static str,
 }
 
-impl Raised {
+impl ReturnedError {
     /// Wraps the error as it was returned.
     pub fn new<E: Into<BoxError> + 'static>(error: E) -> Self {
-        Self { error: boxed(error), error_type: short_name(type_name::<E>()) }
+        Self { error: boxed(error), error_type: type_name_of::<E>() }
     }
 
     /// The error itself as one of this crate's types, if it is one.
@@ -96,6 +96,11 @@ fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
     Failure { causes: cause.into_iter().collect(), ..failure }
 }
 
+/// The name under which errors of this type are known in failures.
+pub(crate) fn type_name_of<E>() -> &'static str {
+    short_name(type_name::<E>())
+}
+
 /// The last segment of a type's path, which stays the same when the type moves. Plain text has no
 /// type.
 fn short_name(path: &'static str) -> &'static str {
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_failure_has_message_type_and_causes() {
-        let failure = Raised::new(void_order()).into_failure();
+        let failure = ReturnedError::new(void_order()).into_failure();
         assert_eq!(failure.message, "the order is void");
         assert_eq!(failure.error_type, "VoidOrder");
         assert_eq!(failure.causes[0].message, "invalid digit found in string");
@@ -144,16 +149,16 @@ mod tests {
 
     #[test]
     fn plain_text_is_an_error_without_a_type() {
-        let failure = Raised::new("no luck".to_owned()).into_failure();
+        let failure = ReturnedError::new("no luck".to_owned()).into_failure();
         assert_eq!((failure.message.as_str(), failure.error_type.as_str()), ("no luck", ""));
     }
 
     #[cfg(feature = "anyhow")]
     #[test]
     fn anyhow_hides_none_of_our_errors() {
-        let failure = Raised::new(anyhow::Error::from(Error::Cancelled)).into_failure();
+        let failure = ReturnedError::new(anyhow::Error::from(Error::Cancelled)).into_failure();
         assert_eq!(failure.kind, FailureKind::Cancelled);
-        let failure = Raised::new(anyhow::Error::from(void_order())).into_failure();
+        let failure = ReturnedError::new(anyhow::Error::from(void_order())).into_failure();
         assert_eq!(failure.message, "the order is void");
     }
 
@@ -163,9 +168,9 @@ mod tests {
         use anyhow::Context as _;
         let error = ActivityError::new("no such card").non_retryable();
         let error = Err::<(), _>(error).context("charging").context("buying").unwrap_err();
-        let failure = Raised::new(error).into_failure();
+        let failure = ReturnedError::new(error).into_failure();
         assert_eq!((failure.message.as_str(), failure.non_retryable), ("buying", true));
         let cancelled = anyhow::Error::from(Error::Cancelled).context("sleeping");
-        assert!(matches!(Raised::new(cancelled).find(), Some(Error::Cancelled)));
+        assert!(matches!(ReturnedError::new(cancelled).find(), Some(Error::Cancelled)));
     }
 }
