@@ -42,8 +42,7 @@ impl RetryPolicy {
         reason = "the factor is between its bounds"
     )]
     pub fn backoff(mut self, factor: f64) -> Self {
-        // `max` prefers a number to what is none.
-        let factor = factor.max(1.0).min(BACKOFF_MAX);
+        let factor = if factor.is_nan() { 1.0 } else { factor.clamp(1.0, BACKOFF_MAX) };
         self.0.backoff_permille = (factor * 1000.0).round() as u32;
         self
     }
