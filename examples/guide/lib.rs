@@ -17,6 +17,7 @@ page!(chains, "chains.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
+page!(crate_readme, "../crates/abide/README.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
 page!(local_activities, "local-activities.md");

@@ -2,7 +2,9 @@
 
 mod codegen;
 mod files;
+mod minimal_versions;
 mod output;
+mod packages;
 mod problem;
 mod test_command;
 mod tidy;
@@ -19,6 +21,8 @@ commands:
   test [--seeds N]  everything that must pass before a change is merged
   hostile [...]     hostile input against a true server, for five minutes or as long
                     as `--minutes N` says; `--seed S` repeats what the fuzzer found
+  package [...]     the packages of a release, each compiled from its archive
+  minimal-versions  a build with the oldest versions that the Cargo.toml files allow
   tidy              only the checks on how the source tree is kept
   codegen           generate the code of proto/history.proto
   golden            record new golden files in xtask/golden.txt
@@ -40,6 +44,8 @@ fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
     match arguments {
         ["test", options @ ..] => test_command::run(options),
         ["hostile", options @ ..] => test_command::hostile(options),
+        ["package", options @ ..] => packages::run(options),
+        ["minimal-versions"] => minimal_versions::run(),
         ["tidy"] => tidy::run(&Workspace::load()?),
         ["codegen"] => codegen::run().map_err(|error| {
             Problem::new("proto/history.proto", error.to_string(), "correct the schema").into()

@@ -1,6 +1,6 @@
 //! `cargo xtask test`, the command that must pass before a change is merged: formatting, lints,
-//! tests (including tidy) with the PostgreSQL that they need, the simulator, and hostile input. It stops
-//! at the first step that fails. `cargo xtask hostile` only sends hostile input to a real server.
+//! tests (including tidy) with the PostgreSQL that they need, the packages of a release, the simulator, and
+//! hostile input. It stops at the first step that fails. `cargo xtask hostile` only sends hostile input to a real server.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    output,
+    output, packages,
     problem::Problem,
     workspace::{self, Workspace},
 };
@@ -30,17 +30,18 @@ const MINUTES_MAX: u64 = 75;
 /// Minutes of hostile input. The machine may run other things too, so response times are not checked.
 const HOSTILE_MINUTES: &str = "2";
 
-struct Step {
-    name: &'static str,
-    arguments: Vec<String>,
-    fix: &'static str,
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) fix: &'static str,
 }
 
 /// Runs every step in order.
 pub(crate) fn run(options: &[&str]) -> Result<(), Vec<Problem>> {
     let seeds = seeds(options)?;
-    let simulated = Workspace::load()?.has_package(SIMULATOR);
-    let steps = steps(seeds, simulated);
+    let workspace = Workspace::load()?;
+    let simulated = workspace.has_package(SIMULATOR);
+    let steps = steps(seeds, simulated, packages::arguments(&workspace, &packages::QUICK));
     let mut times = Vec::new();
     let started_at = Instant::now();
     for (index, step) in steps.iter().enumerate() {
@@ -72,7 +73,7 @@ fn in_time(elapsed: Duration) -> Result<(), Problem> {
     ))
 }
 
-fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
+fn steps(seeds: u64, simulated: bool, package: Vec<String>) -> Vec<Step> {
     let step = |name, command: &str, fix| Step {
         name,
         arguments: command.split(' ').map(str::to_owned).collect(),
@@ -96,6 +97,7 @@ fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
             "run the failed test alone with `cargo test -p <package> <name>`",
         ),
     ];
+    steps.push(packages::step(package));
     if simulated {
         let run = format!("run --release --locked -p {SIMULATOR} --");
         steps.push(step(
@@ -128,7 +130,7 @@ fn hostile_step(options: &[&str]) -> Step {
     }
 }
 
-fn perform(step: &Step, started_at: Instant) -> Result<(), Problem> {
+pub(crate) fn perform(step: &Step, started_at: Instant) -> Result<(), Problem> {
     let status = workspace::cargo().args(&step.arguments).status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -173,11 +175,13 @@ mod tests {
 
     #[test]
     fn the_simulator_runs_only_where_it_exists() {
-        assert_eq!(steps(7, false).len(), 5);
-        let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
+        let package = || vec!["package".to_owned()];
+        assert_eq!(steps(7, false, package()).len(), 6);
+        let lines: Vec<String> = steps(7, true, package()).iter().map(command_line).collect();
         assert_eq!(
             lines[4..],
             [
+                "cargo package",
                 "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",
                 "cargo run --release --locked -p abide-hostile -- --minutes 2 --shared",
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_failed_step_says_what_where_and_how_to_fix_it() {
-        let step = &steps(7, false)[0];
+        let step = &steps(7, false, Vec::new())[0];
         assert_eq!(
             failure(step, "exit status: 1", Duration::from_secs(90)).to_string(),
             "cargo fmt --all --check: failed with exit status: 1, 1.5 min after the start\n  \

@@ -53,6 +53,7 @@
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
 
 #![warn(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use abide_sdk::*;
 

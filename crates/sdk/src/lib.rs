@@ -16,6 +16,7 @@
 //! Without features nothing here needs a runtime or a network.
 
 #![warn(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The macros refer to this crate by the name that users know.
 extern crate self as abide;

@@ -186,12 +186,16 @@ mod tests {
         name: &str,
         dependencies: &[(&str, Option<DependencyKind>)],
     ) -> Package {
-        let dependency =
-            |(name, kind): &(&str, _)| Dependency { name: (*name).to_owned(), kind: *kind };
+        let dependency = |(name, kind): &(&str, _)| Dependency {
+            name: (*name).to_owned(),
+            kind: *kind,
+            ..Dependency::default()
+        };
         Package {
             name: name.to_owned(),
             manifest_path: format!("{folder}/Cargo.toml").into(),
             dependencies: dependencies.iter().map(dependency).collect(),
+            ..Package::default()
         }
     }
 

@@ -4,17 +4,20 @@
 
 mod arrows;
 mod banned_words;
+pub(crate) mod dependencies;
 mod examples;
 pub(crate) mod golden;
 mod markdown;
 mod module_docs;
 mod promises;
+mod publishing;
 mod sizes;
 
 use crate::{
     files::{self, File},
     output,
     problem::Problem,
+    tidy::dependencies::graph::Graph,
     workspace::Workspace,
 };
 
@@ -44,6 +47,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Vec<Problem>> {
 fn check(workspace: &Workspace) -> Result<Vec<(&'static str, Vec<Problem>)>, Problem> {
     let files = files::read(&workspace.root)?;
     let mut found = vec![("crate arrows", arrows::check(&workspace.packages))];
+    found.push(("publishing", publishing::check(&workspace.packages, &files)));
+    found.push(("dependencies", dependencies::check(&Graph::load()?, &files)));
     found.push(("promises", promises::check(&workspace.root, &files)));
     found.extend(FILE_CHECKS.iter().map(|(name, check)| (*name, check(&files))));
     Ok(found)
