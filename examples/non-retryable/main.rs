@@ -1,7 +1,8 @@
 //! Non-retryable errors: what a retry cannot fix fails immediately. The activity says so, or the
-//! caller does.
+//! caller does, by the type of the error.
 
-use abide::{ClientError, prelude::*, testing::TestEnvironment};
+use abide::{prelude::*, testing::TestEnvironment};
+use serde::{Deserialize, Serialize};
 
 /// The activity knows best: retrying a wrong address never makes sense.
 #[activity]
@@ -12,12 +13,17 @@ async fn check_address(to: String) -> Result<(), ActivityError> {
     }
 }
 
-/// Errors have a type name, which a policy can match. By default it is that of the error's Rust
-/// type.
+/// What can go wrong on the way. Serde can serialize it, so it reaches the workflow as it is.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+#[error("no room left for {letters} letters")]
+struct MailboxFull {
+    letters: u32,
+}
+
 #[activity]
 async fn deliver(ctx: ActivityContext, to: String) -> Result<String, ActivityError> {
     match (&*to, ctx.attempt()) {
-        ("bob@full", _) => Err(ActivityError::new("no room left").error_type("MailboxFull")),
+        ("bob@full", _) => Err(MailboxFull { letters: 3 })?,
         (_, 1) => Err(ActivityError::new("no connection").error_type("ServerDown")),
         (_, attempt) => Ok(format!("delivered to {to} by attempt {attempt}")),
     }
@@ -33,8 +39,13 @@ impl Letter {
         ctx.activity(check_address, to.clone()).await?;
         // The caller decides: for this letter a full mailbox is final. Another caller may want to
         // retry until there is room.
-        let policy = RetryPolicy::default().no_retry_on_type("MailboxFull");
-        ctx.activity(deliver, to).retry(policy).await
+        let policy = RetryPolicy::default().no_retry_on::<MailboxFull>();
+        match ctx.activity(deliver, to.clone()).retry(policy).await {
+            Err(error) if let Some(MailboxFull { letters }) = error.cause() => {
+                Ok(format!("kept {letters} letters for {to}"))
+            }
+            delivered => delivered,
+        }
     }
 }
 
@@ -48,8 +59,7 @@ pub async fn main() -> anyhow::Result<()> {
         let letter = env.client().start::<Letter>(format!("to-{to}"), to.to_owned()).await?;
         match letter.result().await {
             Ok(delivered) => println!("{delivered}"),
-            Err(ClientError::RunFailed(failure)) => println!("{}", failure.message),
-            Err(error) => return Err(error.into()),
+            Err(error) => println!("{error}"),
         }
     }
     Ok(())

@@ -116,7 +116,7 @@ impl Signature {
     /// Wraps the call as a `Result<value, ReturnedError>`.
     pub(crate) fn returned(&self, call: &TokenStream) -> TokenStream {
         if self.output.fallible {
-            quote!((#call).map_err(::abide::ReturnedError::new))
+            quote!((#call).map_err(|error| ::abide::__returned!(error)))
         } else {
             quote!(::std::result::Result::Ok(#call))
         }

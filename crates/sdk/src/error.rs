@@ -13,6 +13,7 @@ use crate::{
     payload::PayloadError,
     returned::{BoxError, ReturnedError},
     saga::SagaFailure,
+    typed::{self, TypedError},
 };
 
 /// How many causes are kept beneath a failed step: a failure that passed through many generations
@@ -71,6 +72,13 @@ pub struct ActivityFailure {
     pub retry_state: RetryState,
 }
 
+impl ActivityFailure {
+    /// The error of this type that the activity failed with; see [`Error::cause`].
+    pub fn cause<T: TypedError>(&self) -> Option<T> {
+        typed::find(&self.failure)
+    }
+}
+
 /// A child that failed, or could not be started.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("child {workflow} of type {workflow_type} failed: {}", .failure.message)]
@@ -87,6 +95,14 @@ pub struct ChildFailure {
     pub not_started: Option<DeliveryFailure>,
 }
 
+impl ChildFailure {
+    /// The error of this type that the child, or one of its own steps, failed with; see
+    /// [`Error::cause`].
+    pub fn cause<T: TypedError>(&self) -> Option<T> {
+        typed::find(&self.failure)
+    }
+}
+
 /// A signal or cancel request that did not reach another workflow.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("workflow {workflow} was not reached: {}", delivery_message(*.cause))]
@@ -95,6 +111,13 @@ pub struct ExternalFailure {
     pub workflow: WorkflowId,
     /// Why it was not reached.
     pub cause: DeliveryFailure,
+}
+
+/// Fails with an error that keeps its type and value: clients and parents get it back from `cause()`.
+impl<E: TypedError> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Failed(Box::new(ReturnedError::typed(error).into_failure()))
+    }
 }
 
 impl Error {
@@ -113,6 +136,37 @@ impl Error {
             Some(error) if error.is_cancelled() => Self::Cancelled,
             Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
             _ => Self::Failed(Box::new(returned.into_failure())),
+        }
+    }
+
+    /// The error of this type that the step failed with: of an activity, a child, or whatever either
+    /// failed with in turn; the outermost, if there are several. None if the failure has no error of
+    /// this type, or one whose value this version of the type cannot decode.
+    ///
+    /// ```
+    /// # use abide_sdk::{ActivityDef, Context, Result};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+    /// #[error("the card ending in {last4} has expired")]
+    /// struct CardExpired {
+    ///     last4: String,
+    /// }
+    ///
+    /// # async fn example<W>(ctx: &Context<W>, charge: ActivityDef<(), u32, ()>) -> Result<String> {
+    /// match ctx.activity(charge, 100).await {
+    ///     Ok(()) => Ok("paid".to_owned()),
+    ///     Err(error) if let Some(CardExpired { last4 }) = error.cause() => Ok(format!("not by {last4}")),
+    ///     Err(error) => Err(error),
+    /// }
+    /// # }
+    /// ```
+    pub fn cause<T: TypedError>(&self) -> Option<T> {
+        match self {
+            Self::Activity(activity) => activity.cause(),
+            Self::Child(child) => child.cause(),
+            Self::Failed(failure) => typed::find(failure),
+            Self::Saga(saga) => saga.cause.cause(),
+            Self::External(_) | Self::Cancelled | Self::Payload(_) | Self::ContinueAsNew(_) => None,
         }
     }
 

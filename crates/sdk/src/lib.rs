@@ -46,6 +46,7 @@ mod saga;
 pub mod select;
 pub mod time;
 pub mod transport;
+mod typed;
 #[cfg(feature = "worker")]
 pub mod worker;
 
@@ -64,6 +65,7 @@ pub use self::{
     retry::RetryPolicy,
     returned::{BoxError, ReturnedError},
     saga::{Saga, SagaFailure, UndoFailure},
+    typed::TypedError,
 };
 #[cfg(feature = "worker")]
 pub use self::{
@@ -79,6 +81,12 @@ pub use abide_core::{
     tally,
     time::Timestamp,
 };
+
+/// What generated code refers to. Not part of the API: it may change at any time.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::typed::{Kind, Plain, PlainKind, Typed, TypedKind};
+}
 
 /// What workflows and activities need, for a glob import.
 pub mod prelude {

@@ -2,9 +2,17 @@
 
 use std::{any::type_name, error::Error as StdError};
 
-use abide_core::failure::{Failure, FailureKind};
+use abide_core::{
+    failure::{Failure, FailureKind},
+    payload::Payloads,
+};
 
-use crate::{activity::ActivityError, approval::Refusal, error::Error};
+use crate::{
+    activity::ActivityError,
+    approval::Refusal,
+    error::Error,
+    typed::{self, TypedError},
+};
 
 /// How many sources of an error are kept: well below the depth at which a failure is refused.
 const CAUSES_MAX: usize = 20;
@@ -21,18 +29,26 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 pub struct ReturnedError {
     error: BoxError,
     error_type: &'static str,
+    /// The error's value, if it can travel.
+    details: Payloads,
 }
 
 impl ReturnedError {
-    /// Wraps the error as it was returned.
+    /// Wraps an error of any type, which keeps its message and the name of its type.
     pub fn new<E: Into<BoxError> + 'static>(error: E) -> Self {
-        Self { error: boxed(error), error_type: type_name_of::<E>() }
+        Self { error: boxed(error), error_type: type_name_of::<E>(), details: Payloads::new() }
+    }
+
+    /// Wraps an error that keeps its value too.
+    pub fn typed<E: TypedError>(error: E) -> Self {
+        let details = typed::details(&error);
+        Self { error: Box::new(error), error_type: type_name_of::<E>(), details }
     }
 
     /// The error itself as one of this crate's types, if it is one.
     pub(crate) fn downcast<T: StdError + 'static>(self) -> Result<Box<T>, Self> {
-        let error_type = self.error_type;
-        self.error.downcast().map_err(|error| Self { error, error_type })
+        let Self { error, error_type, details } = self;
+        error.downcast().map_err(|error| Self { error, error_type, details })
     }
 
     /// The first of the error and its sources that is a `T`: an error keeps its meaning as the
@@ -56,7 +72,7 @@ impl ReturnedError {
             kind: if cancelled { told.kind } else { failure.kind },
             non_retryable: told.non_retryable,
             next_retry_delay: told.next_retry_delay,
-            details: told.details,
+            details: if told.details.is_empty() && !named { self.details } else { told.details },
             ..failure
         }
     }

@@ -143,7 +143,7 @@ fn update(handler: &Handler) -> TokenStream {
     let validated = handler.validate.as_ref().map(|validate| {
         quote! {
             .validated(|state, #pattern| {
-                Self::#validate(state, #(#names),*).map_err(::abide::ReturnedError::new)
+                Self::#validate(state, #(#names),*).map_err(|error| ::abide::__returned!(error))
             })
         }
     });

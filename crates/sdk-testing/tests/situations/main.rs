@@ -10,6 +10,7 @@ mod async_completion;
 mod cancellation;
 mod chains;
 mod children;
+mod errors;
 mod gate;
 mod local_activities;
 mod messages;

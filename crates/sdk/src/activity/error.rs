@@ -10,7 +10,8 @@ use abide_core::{
 
 use crate::{
     payload::{self, AsPayload, PayloadError},
-    returned::BoxError,
+    returned::{BoxError, type_name_of},
+    typed::{self, TypedError},
 };
 
 /// An error with retry instructions. An activity may return any other error too; it is then retried
@@ -27,6 +28,18 @@ pub struct ActivityError {
     cancelled: bool,
     later: bool,
     source: Option<BoxError>,
+}
+
+/// An error that keeps its type and value: the workflow gets it back from
+/// [`Error::cause`](crate::Error::cause).
+impl<E: TypedError> From<E> for ActivityError {
+    fn from(error: E) -> Self {
+        Self {
+            error_type: type_name_of::<E>().into(),
+            details: typed::details(&error),
+            ..Self::from_source(error)
+        }
+    }
 }
 
 impl From<PayloadError> for ActivityError {

@@ -10,7 +10,10 @@ use abide_core::{
     run::{Close, Refusal},
 };
 
-use crate::payload::PayloadError;
+use crate::{
+    payload::PayloadError,
+    typed::{self, TypedError},
+};
 
 /// Why a client's call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -115,6 +118,24 @@ impl From<CallError> for ClientError {
 }
 
 impl ClientError {
+    /// The error of this type with which the run, the update or the query failed; the outermost, if
+    /// there are several. None if the failure has no error of this type, or one whose value this
+    /// version of the type cannot decode.
+    pub fn cause<T: TypedError>(&self) -> Option<T> {
+        typed::find(self.failure()?)
+    }
+
+    /// The failure of the workflow's code, if that is why the call failed.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::RunFailed(failure)
+            | Self::UpdateFailed(failure)
+            | Self::UpdateRejected(failure)
+            | Self::QueryFailed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
     /// The engine returned an answer of the wrong type.
     pub(super) fn unexpected(reply: &impl std::fmt::Debug) -> Self {
         Self::Unavailable(format!("the reply {reply:?} does not match the call"))
