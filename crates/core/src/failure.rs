@@ -60,6 +60,12 @@ impl From<Failure> for Causes {
     }
 }
 
+impl Causes {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Failure> {
+        self.0.iter_mut()
+    }
+}
+
 impl Deref for Causes {
     type Target = [Failure];
 
@@ -116,6 +122,22 @@ impl TimeoutKind {
 impl Failure {
     pub fn server(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { message: message.into(), kind, ..Self::default() }
+    }
+
+    /// Type of the failure by which a worker hands an attempt back.
+    const HANDED_BACK: &str = "Abide:HandedBack";
+
+    /// By this failure a worker hands an attempt back whose code it has not run, because it cannot:
+    /// it lacks the key to read the input, for example. The attempt is given again, to any worker,
+    /// and does not count against the policy's maximum.
+    pub fn hand_back(message: impl Into<String>) -> Self {
+        let error_type = Self::HANDED_BACK.into();
+        Self { error_type, ..Self::server(FailureKind::WorkerLost, message) }
+    }
+
+    /// Whether a worker handed the attempt back.
+    pub fn handed_back(&self) -> bool {
+        self.kind == FailureKind::WorkerLost && self.error_type == Self::HANDED_BACK
     }
 
     /// Whether it is a timeout of an attempt, an activity or a child.

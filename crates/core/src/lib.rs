@@ -6,7 +6,8 @@
 //!   requests), [`effect`] (what a run does to other workflows).
 //! - Boundaries: [`operation`] (what clients and operators ask of an engine), [`dispatch`] and
 //!   [`report`] (what workers get and report), [`list`] and [`tally`] (which runs and waits are listed
-//!   and counted), [`node`] (the nodes that serve them), [`follow`] (long polls, one after the other).
+//!   and counted), [`node`] (the nodes that serve them), [`follow`] (long polls, one after the other),
+//!   [`carried`] (the user data in all of them).
 //! - State machines: [`run`] (on the server), [`replay`] (on the worker); [`codec`] is the format
 //!   of the log.
 //!
@@ -16,6 +17,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod attempt;
+pub mod carried;
 pub mod codec;
 pub mod command;
 pub mod cron;

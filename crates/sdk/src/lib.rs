@@ -27,6 +27,8 @@ pub mod approval;
 mod backoff;
 #[cfg(feature = "worker")]
 pub mod client;
+#[cfg(feature = "worker")]
+pub mod codec;
 pub mod context;
 pub mod definition;
 mod error;

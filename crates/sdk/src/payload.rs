@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The metadata key that names the encoding.
-const ENCODING: &str = "encoding";
+pub(crate) const ENCODING: &str = "encoding";
 
 /// The only encoding that this SDK writes.
 const JSON: &str = "json/plain";

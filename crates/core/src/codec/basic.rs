@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use prost::Message;
 
 use super::{
     error::{DecodeError, Problem},
@@ -132,6 +133,15 @@ impl Wire<generated::Duration> for Duration {
         }
         Ok(Self::new(wire.seconds, wire.nanos))
     }
+}
+
+pub(super) fn encode_payload(payload: &Payload) -> Bytes {
+    let message: generated::Payload = payload.to_wire();
+    message.encode_to_vec().into()
+}
+
+pub(super) fn decode_payload(bytes: Bytes) -> Result<Payload, DecodeError> {
+    Payload::from_wire(generated::Payload::decode(bytes)?)
 }
 
 required!(Timestamp, generated::Timestamp);

@@ -10,6 +10,7 @@ use crate::{
     effect::{Effect, EffectOutcome},
     event::{Body, Event, WaitDetails},
     note::{Note, Record},
+    payload::Payload,
 };
 
 mod activity;
@@ -123,6 +124,16 @@ pub fn encode_answer(answer: &EffectOutcome) -> Bytes {
 
 pub fn decode_answer(bytes: Bytes) -> Result<EffectOutcome, DecodeError> {
     effect::decode_answer(bytes).map_err(|error| error.within("answer"))
+}
+
+/// Encodes a payload by itself, always to the same bytes, for codecs that keep a whole payload in
+/// another one.
+pub fn encode_payload(payload: &Payload) -> Bytes {
+    basic::encode_payload(payload)
+}
+
+pub fn decode_payload(bytes: Bytes) -> Result<Payload, DecodeError> {
+    basic::decode_payload(bytes).map_err(|error| error.within("payload"))
 }
 
 /// Encodes what a wait shows, for its row. `None` becomes no bytes.

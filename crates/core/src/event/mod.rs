@@ -66,6 +66,12 @@ impl Body {
         self
     }
 
+    /// The fact, to be changed. The body no longer is what it was decoded from.
+    pub fn fact_mut(&mut self) -> &mut Fact {
+        self.stored = None;
+        &mut self.fact
+    }
+
     /// Bytes that this body was decoded from, if it was.
     pub const fn stored(&self) -> Option<&Bytes> {
         self.stored.as_ref()

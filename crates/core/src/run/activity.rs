@@ -6,6 +6,7 @@
 //! | Ready | schedule-to-start passed | closed: timed out |
 //! | Started | completed, or cancelled on request | closed |
 //! | Started | failed, start-to-close or heartbeat passed | Backoff if the policy allows, else closed |
+//! | Started | handed back: its code did not run | Ready or Backoff, uncounted |
 //! | Started | left to somebody else | Started, detached (note) |
 //! | Started, not detached | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
 //! | Backoff | its time came | Ready |
@@ -70,6 +71,9 @@ pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<De
         Resolution::Cancelled(details) => {
             close(&mut draft, scheduled, ActivityCancelled { scheduled, details, identity });
         }
+        Resolution::Failed(failure) if failure.handed_back() => {
+            give_again(&mut draft, scheduled, failure);
+        }
         Resolution::Failed(failure) => fail_attempt(&mut draft, scheduled, failure),
     }
     Ok(draft.finish(Reply::Done))
@@ -121,15 +125,11 @@ pub(super) fn lose(
     }
     let failure = Failure::server(FailureKind::WorkerLost, "the worker that ran it was lost");
     match activity.spec.delivery {
-        Delivery::AtLeastOnce if activity.cancel_requested => {
-            draft.buffer_room()?;
-            let identity = activity.identity();
-            let details = Payloads::new();
-            close(&mut draft, scheduled, ActivityCancelled { scheduled, details, identity });
-        }
         Delivery::AtLeastOnce => {
-            let next_at = draft.now().saturating_add(loss_backoff(activity.losses));
-            end_attempt(&mut draft, scheduled, failure, next_at, false);
+            if activity.cancel_requested {
+                draft.buffer_room()?;
+            }
+            give_again(&mut draft, scheduled, failure);
         }
         Delivery::AtMostOnce => {
             draft.buffer_room()?;
@@ -143,6 +143,18 @@ pub(super) fn lose(
         }
     }
     Ok(draft.finish(Reply::Done))
+}
+
+/// The attempt ended without a result and is given again, unless code no longer wants it.
+fn give_again(draft: &mut Draft<'_>, scheduled: EventNumber, failure: Failure) {
+    let Some(activity) = draft.run.activities.get(&scheduled) else { return };
+    if activity.cancel_requested {
+        let (details, identity) = (Payloads::new(), activity.identity());
+        close(draft, scheduled, ActivityCancelled { scheduled, details, identity });
+    } else {
+        let next_at = draft.now().saturating_add(loss_backoff(activity.losses));
+        end_attempt(draft, scheduled, failure, next_at, false);
+    }
 }
 
 /// The first two losses are repeated at once; then an activity that kills its worker slows down.

@@ -65,9 +65,16 @@ pub(super) fn admit(
     Ok(draft.finish(Reply::Update(Stage::Admitted)))
 }
 
+/// The caller's own request is written, if it is known: a worker with another encoding key than the
+/// caller would write other bytes, and a repeat by the caller would look like another request.
 pub(super) fn accept(draft: &mut Draft<'_>, update: UpdateId, request: UpdateRequest) -> Fact {
-    draft.run.volatile.admitted.remove(&update);
-    UpdateAccepted { update, request }.into()
+    let admitted = draft.run.volatile.admitted.remove(&update).map(|admitted| admitted.request);
+    let carried = match draft.run.updates.get(&update) {
+        Some(Update::Admitted(request)) => Some(request.clone()),
+        Some(Update::Accepted { .. } | Update::Completed { .. } | Update::Rejected { .. })
+        | None => None,
+    };
+    UpdateAccepted { update, request: admitted.or(carried).unwrap_or(request) }.into()
 }
 
 pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: UpdateOutcome) -> Fact {

@@ -295,6 +295,23 @@ fn lost_attempts_are_repeated_uncounted_and_slower_from_the_third() {
     assert_eq!(world.activity("a").attempt, 1);
 }
 
+/// A worker that lacks a key cannot use up the attempts of an activity, or fail it.
+#[test]
+fn an_attempt_that_is_handed_back_is_given_again_uncounted() {
+    for delivery in [Delivery::AtLeastOnce, Delivery::AtMostOnce] {
+        let mut world = pending(|spec| {
+            (spec.retry, spec.delivery) = (Some(policy_of(1)), delivery);
+        });
+        world.start_activity("a");
+        let handed_back = Resolution::Failed(Failure::hand_back("no key"));
+        assert_eq!(world.resolve("a", handed_back).names, ["AttemptEnded"]);
+        assert_eq!(world.activity("a").attempt, 1, "{delivery:?}");
+        let last_failure = world.activity("a").last_failure.clone();
+        assert_eq!(last_failure.map(|failure| failure.message), Some("no key".to_owned()));
+        assert_eq!(world.start_activity("a"), 2);
+    }
+}
+
 #[test]
 fn a_counted_failure_forgets_the_losses() {
     let mut world = started(retried);

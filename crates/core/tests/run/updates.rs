@@ -54,6 +54,19 @@ fn a_task_brings_its_updates_in_order_of_arrival() {
     assert_eq!(updates, ["u", "b", "a"]);
 }
 
+/// A worker may encode the same arguments in another way than the caller, with another key.
+#[test]
+fn history_has_the_request_as_the_caller_sent_it() {
+    let as_worker = UpdateRequest { input: vec![Payload::new("other bytes")], ..request("set") };
+    for mut world in [asked(), carried()] {
+        let accept = Ask::AcceptUpdate { update: "u".into(), request: as_worker.clone() };
+        world.task([accept]);
+        let Fact::UpdateAccepted(accepted) = world.fact("UpdateAccepted") else { panic!() };
+        assert_eq!(accepted.request.input, request("set").input);
+        assert_eq!(world.update("u"), Stage::Accepted, "a repeat is known");
+    }
+}
+
 #[test]
 fn every_stage_is_told_to_who_asks_again() {
     let mut world = asked();

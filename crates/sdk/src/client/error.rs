@@ -11,6 +11,7 @@ use abide_core::{
 };
 
 use crate::{
+    codec::CodecError,
     payload::PayloadError,
     typed::{self, TypedError},
 };
@@ -81,6 +82,10 @@ pub enum ClientError {
     /// A value could not be encoded, or a payload could not be decoded.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// Data could not be encoded, or an answer could not be decoded. In the second case the request
+    /// has taken effect.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
     /// The engine cannot be reached, or does not answer. The request may or may not have taken
     /// effect; retrying it with the same key is idempotent.
     #[error("the engine is unreachable: {0}")]

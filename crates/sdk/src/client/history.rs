@@ -23,7 +23,7 @@ impl<W> WorkflowHandle<W> {
         loop {
             let page = self.client.ask(reader.followed.page()).await?;
             let more = page.more;
-            history.extend(reader.take(page)?);
+            history.extend(reader.take(page).await?);
             if !more {
                 return Ok(history);
             }
@@ -42,7 +42,7 @@ impl HistoryFollower {
     pub async fn next(&mut self) -> Result<Option<Vec<Event>>, ClientError> {
         while !self.followed.ended() {
             let page = self.client.wait(self.followed.next()).await?;
-            let events = self.take(page)?;
+            let events = self.take(page).await?;
             if !events.is_empty() {
                 return Ok(Some(events));
             }
@@ -50,13 +50,17 @@ impl HistoryFollower {
         Ok(None)
     }
 
-    fn take(&mut self, mut page: HistoryPage) -> Result<Vec<Event>, ClientError> {
+    async fn take(&mut self, mut page: HistoryPage) -> Result<Vec<Event>, ClientError> {
         let mut events = Vec::new();
         for row in std::mem::take(&mut page.rows) {
             let decoded = codec::decode_events(row).map_err(|error| {
                 ClientError::Unavailable(format!("the history cannot be decoded: {error}"))
             })?;
             events.extend(decoded);
+        }
+        // Without codecs, encoded data is shown as it is.
+        if !self.client.codecs().is_empty() {
+            self.client.codecs().decode_all(&mut events).await?;
         }
         self.followed.took(&page, events.last().map(|event| event.number));
         Ok(events)

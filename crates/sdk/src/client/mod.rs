@@ -43,7 +43,7 @@ pub use self::{
     waits::{ShownWait, WaitKey, WaitsFollower},
     with_update::{StartWithUpdate, StartedWithUpdate},
 };
-use crate::{definition::Workflow, transport::Transport};
+use crate::{codec::Codecs, definition::Workflow, transport::Transport};
 
 /// The namespace of clients that do not choose one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -59,6 +59,7 @@ pub struct Client {
     identity: Arc<str>,
     call_timeout: Duration,
     workers: ClientWorkers,
+    codecs: Codecs,
 }
 
 /// The type parameter of handles to workflows that are known by name only.
@@ -74,6 +75,7 @@ impl Client {
             identity: default_identity().into(),
             call_timeout: CALL_TIMEOUT,
             workers: ClientWorkers::default(),
+            codecs: Codecs::new(),
         }
     }
 
@@ -99,6 +101,19 @@ impl Client {
         self
     }
 
+    /// The same client with these codecs: it encodes all data that it sends and decodes all data
+    /// that it gets, and so do its workers. All programs of a namespace should have the same.
+    #[must_use]
+    pub fn with_codecs(mut self, codecs: Codecs) -> Self {
+        self.codecs = codecs;
+        self
+    }
+
+    /// The codecs of this client and its workers.
+    pub fn codecs(&self) -> &Codecs {
+        &self.codecs
+    }
+
     /// The namespace of all workflows that this client starts and finds.
     pub fn namespace(&self) -> &NamespaceId {
         &self.namespace
@@ -109,7 +124,7 @@ impl Client {
         &self.identity
     }
 
-    /// The transport that carries this client's calls.
+    /// The transport that carries this client's calls. What is sent by it directly passes no codecs.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use abide_core::{
     ids::Key,
-    operation::{CallError, Operation},
+    operation::{AnyAnswer, AnyOperation, CallError, Operation},
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{Client, ClientError};
-use crate::{backoff::Backoff, transport};
+use crate::backoff::Backoff;
 
 /// The longest pause between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ impl Client {
         let within = self.call_timeout;
         let mut unanswered = None;
         match timeout(within, self.repeated(operation, &mut unanswered)).await {
-            Ok(result) => result.map_err(ClientError::from),
+            Ok(result) => result,
             Err(_) => Err(no_answer(within, unanswered)),
         }
     }
@@ -31,18 +31,31 @@ impl Client {
     /// Sends an operation that is answered when a run has reached a state, and retries it until it
     /// is answered, however long that takes.
     pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
-        self.repeated(operation, &mut None).await.map_err(ClientError::from)
+        self.repeated(operation, &mut None).await
     }
 
-    /// Retries until there is a final answer; keeps the last answer that was not final.
+    /// Retries until there is a final answer; keeps the last answer that was not final. Payloads are
+    /// encoded once, so that every retry sends the same bytes.
     async fn repeated<O: Operation>(
         &self,
         operation: O,
         unanswered: &mut Option<CallError>,
-    ) -> Result<O::Answer, CallError> {
+    ) -> Result<O::Answer, ClientError> {
+        let mut operation: AnyOperation = operation.into();
+        self.codecs().encode_all(&mut operation).await?;
+        let mut answer = self.answered(operation, unanswered).await?;
+        self.codecs().decode_all(&mut answer).await?;
+        Ok(O::answer(answer)?)
+    }
+
+    async fn answered(
+        &self,
+        operation: AnyOperation,
+        unanswered: &mut Option<CallError>,
+    ) -> Result<AnyAnswer, CallError> {
         let mut backoff = Backoff::new(LONGEST_WAIT);
         loop {
-            match transport::ask(&**self.transport(), operation.clone()).await {
+            match self.transport().ask(operation.clone()).await {
                 Err(error) if error.passing() => {
                     tracing::debug!(%error, "retrying the call");
                     *unanswered = Some(error);

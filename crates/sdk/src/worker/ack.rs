@@ -16,7 +16,7 @@ use abide_core::{
 };
 use futures_util::StreamExt;
 
-use super::{notice, thread::Acks, unfit};
+use super::{notice, shared::WorkerCore, thread::Acks, unfit};
 use crate::transport::{AnswerFuture, SessionSender};
 
 /// A report that the engine has not acknowledged yet.
@@ -35,29 +35,31 @@ pub(super) struct Acknowledged {
 }
 
 impl Ack {
-    pub(super) fn new(sender: Arc<dyn SessionSender>, report: Report) -> Self {
+    pub(super) fn new(shared: &WorkerCore, sender: Arc<dyn SessionSender>, report: Report) -> Self {
         let answered = match &report {
             Report::CompleteTask(token, _) => Some(token.clone()),
             _ => None,
         };
-        let reply = sender.report(report);
+        let reply = shared.send(Arc::clone(&sender), report);
         Self { sender, answered, reply }
     }
 
     /// The answer to a query. If it cannot be sent, the caller of the query gets a failure instead.
     pub(super) fn to_query(
+        shared: &Arc<WorkerCore>,
         sender: Arc<dyn SessionSender>,
         token: QueryToken,
         name: String,
         answer: Result<Payloads, Failure>,
     ) -> Self {
-        let answering = Arc::clone(&sender);
+        let (shared, answering) = (Arc::clone(shared), Arc::clone(&sender));
         let reply = Box::pin(async move {
-            let given = answering.report(Report::AnswerQuery(token.clone(), answer)).await;
+            let report = Report::AnswerQuery(token.clone(), answer);
+            let given = shared.send(Arc::clone(&answering), report).await;
             let Err(CallError::Invalid(problem)) = given else { return given };
             notice::warn(&token.workflow, format_args!("query {name} is not answered: {problem}"));
             let failure = unfit::query_failure(&name, &problem);
-            answering.report(Report::AnswerQuery(token, Err(failure))).await
+            shared.send(answering, Report::AnswerQuery(token, Err(failure))).await
         });
         Self { sender, answered: None, reply }
     }
@@ -76,12 +78,12 @@ impl Future for Ack {
 impl Acknowledged {
     /// Waits for all acknowledgements. When an engine refuses a completion for good, the task is
     /// reported as failed.
-    pub(super) async fn all(mut acks: Acks) {
+    pub(super) async fn all(shared: &WorkerCore, mut acks: Acks) {
         while let Some(Self { sender, answered, result }) = acks.next().await {
             if let Some(token) = answered
                 && let CompletionOutcome::Unfit(failed) = CompletionOutcome::of(&token, result)
             {
-                acks.push(Ack::new(sender, *failed));
+                acks.push(Ack::new(shared, sender, *failed));
             }
         }
     }

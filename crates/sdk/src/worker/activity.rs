@@ -133,11 +133,13 @@ async fn execute(
     mut given: ActivityGiven,
     heartbeats: Heartbeats,
 ) -> ActivityEnd {
-    let name = &given.spec.activity_type;
-    let Some(code) = shared.registry.activity_code(name) else {
+    let Some(code) = shared.registry.activity_code(&given.spec.activity_type) else {
         // A failure that is retried: a worker that has the activity may be starting.
-        return ActivityEnd::Failed(unknown(shared, name));
+        return ActivityEnd::Failed(unknown(shared, &given.spec.activity_type));
     };
+    if let Err(failure) = shared.decode_attempt(attempt, &mut given).await {
+        return ActivityEnd::Failed(failure);
+    }
     let input = std::mem::take(&mut given.spec.input);
     let token = &attempt.token;
     let info = ActivityInfo { given, workflow: token.workflow.clone(), run: token.run };
@@ -155,7 +157,7 @@ async fn deliver(shared: &WorkerCore, attempt: &Attempt, mut ending: AttemptEnd)
             AttemptEnd::Resolved(resolution) => Report::ResolveActivity(token, resolution.clone()),
             AttemptEnd::Left => Report::DetachAttempt(token),
         };
-        let Err(error) = sender.report(report).await else { return };
+        let Err(error) = shared.send(sender, report).await else { return };
         ending = match (error, ending) {
             (CallError::Refused(Refusal::CancelNotRequested), _) => {
                 AttemptEnd::Resolved(Resolution::Failed(not_cancelled()))

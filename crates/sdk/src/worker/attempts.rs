@@ -141,6 +141,6 @@ impl WorkerCore {
     pub(super) async fn present_one(&self, attempt: &Attempt) {
         let Some(sender) = self.stream.borrow().clone() else { return };
         let report = Report::PresentAttempt(attempt.token.clone(), self.worker.session.clone());
-        attempt.heard(&sender.report(report).await);
+        attempt.heard(&self.send(sender, report).await);
     }
 }

@@ -100,7 +100,7 @@ impl Inner {
         let unheard = match sender {
             Some(sender) => {
                 let report = Report::Heartbeat(self.attempt.token.clone(), details.clone());
-                let result = sender.report(report).await;
+                let result = self.shared.send(sender, report).await;
                 self.attempt.heard(&result);
                 if let Err(CallError::Invalid(problem)) = &result {
                     // The engine does not count it as a heartbeat, so the attempt may time out.

@@ -12,6 +12,7 @@ use abide_core::{
 use super::shared::WorkerCore;
 use crate::{
     backoff::Backoff,
+    codec::CodecError,
     transport::{SessionSender, ask},
 };
 
@@ -36,6 +37,8 @@ pub(super) enum Unread {
     StreamEnded(CallError),
     #[error("the history cannot be decoded: {0}")]
     Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Codec(#[from] CodecError),
 }
 
 /// Reads the log from a position up to an event, for work that was dispatched on this sender's
@@ -59,10 +62,11 @@ pub(super) async fn read(
             // The page ends after the last event that may be seen now: the next read starts before
             // that end.
             log.events.retain(|event| event.number <= last_event);
-            return Ok(log);
+        } else {
+            log.end = page.next;
         }
-        log.end = page.next;
-        if !page.more {
+        if overshot || !page.more {
+            shared.codecs.decode_all(&mut log.events).await?;
             return Ok(log);
         }
     }

@@ -16,6 +16,7 @@ mod eager;
 mod heartbeat;
 mod history;
 mod local;
+mod encoded;
 mod machine;
 mod notice;
 mod order;
@@ -38,6 +39,7 @@ use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use abide_core::{
     dispatch::{self, QueueKey, WorkKind},
+    event::Event,
     ids::BuildId,
     operation::CallError,
 };
@@ -308,6 +310,7 @@ impl Worker {
         let others = if activities { (self.concurrent_activities - eager).max(1) } else { 0 };
         let shared = Arc::new(WorkerCore {
             transport: Arc::clone(self.client.transport()),
+            codecs: self.client.codecs().clone(),
             runtime: Handle::current(),
             worker: self.registration().await,
             tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),
@@ -333,9 +336,14 @@ impl Worker {
 
     /// Replays the histories that `abide replay` requests, and returns why the worker ends.
     async fn replay(self, folder: ReplayFolder) -> WorkerError {
-        let Self { queue, registry, .. } = self;
+        let Self { queue, registry, client, .. } = self;
+        let runtime = Handle::current();
         // Workflow code may block its thread, so it does not run on the runtime's threads.
-        let replaying = tokio::task::spawn_blocking(move || folder.replay(&queue, &registry));
+        let replaying = tokio::task::spawn_blocking(move || {
+            let decode =
+                |events: &mut Vec<Event>| runtime.block_on(client.codecs().decode_all(events));
+            folder.replay(&queue, &registry, &decode)
+        });
         match replaying.await.map_err(io::Error::from).and_then(|replayed| replayed) {
             Ok(count) => WorkerError::Replayed(count),
             Err(error) => WorkerError::NotReplayed(error),

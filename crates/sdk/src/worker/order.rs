@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use abide_core::{
+    event::Event,
+    failure::Failure,
     ids::{EventNumber, RunId, StartId},
     operation::QueryRequest,
     report::{QueryToken, TaskToken},
@@ -11,6 +13,7 @@ use abide_core::{
 use bytes::Bytes;
 
 use super::{
+    encoded::Unasked,
     history::{Log, Unread},
     local::LocalEnded,
     shared::TaskSlot,
@@ -36,6 +39,8 @@ pub(super) struct TaskOrder {
     pub(super) last_event: EventNumber,
     /// The end of the log, or all of it.
     pub(super) log: TaskLog,
+    /// Updates of the task that code is not asked; they are rejected with it.
+    pub(super) unasked: Unasked,
     /// Released when the order is dropped.
     pub(super) slot: TaskSlot,
 }
@@ -44,6 +49,8 @@ pub(super) struct TaskOrder {
 pub(super) enum TaskLog {
     /// The rows since the last completed task.
     Recent(Vec<Bytes>),
+    /// The same as events, whose payloads were encoded.
+    Decoded(Result<Vec<Event>, Unread>),
     /// The whole log, read because the machine in memory is missing or stale.
     Whole(Result<Log, Unread>),
 }
@@ -65,6 +72,8 @@ pub(super) struct QueryOrder {
 pub(super) enum QueryLog {
     /// Nothing yet: the machine in memory may be up to date.
     Unread,
+    /// The query cannot be asked, for this reason.
+    Unanswerable(Failure),
     /// The part that the machine in memory lacks.
     Rest(Result<Log, Unread>),
     /// The whole log, because the machine in memory is missing or stale.

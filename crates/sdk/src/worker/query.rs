@@ -34,6 +34,7 @@ impl WorkflowThread {
                 }
                 None => self.read_for_query(query, 0, QueryLog::Whole),
             },
+            QueryLog::Unanswerable(failure) => self.answer(query, Err(failure)),
             QueryLog::Rest(Ok(log)) => {
                 let machine = self.cache.take(run);
                 match machine.and_then(|machine| catch_up(machine, log, query.last_event)) {
@@ -87,7 +88,7 @@ impl WorkflowThread {
 
     fn answer(&mut self, query: QueryOrder, answer: Result<Payloads, Failure>) {
         let QueryOrder { sender, token, query, slot, .. } = query;
-        self.expect_ack(Ack::to_query(sender, token, query.name, answer));
+        self.expect_ack(Ack::to_query(&self.shared, sender, token, query.name, answer));
         drop(slot);
     }
 }

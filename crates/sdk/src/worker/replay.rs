@@ -9,10 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use abide_core::codec;
+use abide_core::{codec, event::Event};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    codec::CodecError,
     registry::Registry,
     replay::{self, ReplayError},
 };
@@ -90,13 +91,18 @@ impl ReplayFolder {
     }
 
     /// Replays the requested histories whose workflows are registered; returns how many those were.
-    pub(super) fn replay(&self, queue: &str, registry: &Registry) -> io::Result<usize> {
+    pub(super) fn replay(
+        &self,
+        queue: &str,
+        registry: &Registry,
+        decode: &impl Fn(&mut Vec<Event>) -> Result<(), CodecError>,
+    ) -> io::Result<usize> {
         let histories: Vec<PathBuf> = serde_json::from_slice(&fs::read(self.0.join(REQUEST))?)?;
         let workflow_types = registry.workflow_types().map(str::to_owned).collect();
         self.tell(&ReplayReport::Worker { queue: queue.to_owned(), workflow_types })?;
         let mut replayed = 0;
         for history in histories {
-            if let Some(outcome) = outcome(registry, &history) {
+            if let Some(outcome) = outcome(registry, &history, decode) {
                 replayed += 1;
                 self.tell(&ReplayReport::Replayed { history, outcome })?;
             }
@@ -113,9 +119,17 @@ impl ReplayFolder {
 }
 
 /// The result of one history; none if its workflow is not registered here.
-fn outcome(registry: &Registry, file: &Path) -> Option<ReplayOutcome> {
+fn outcome(
+    registry: &Registry,
+    file: &Path,
+    decode: &impl Fn(&mut Vec<Event>) -> Result<(), CodecError>,
+) -> Option<ReplayOutcome> {
     let events = fs::read(file).map_err(|error| error.to_string()).and_then(|bytes| {
         codec::decode_events(bytes.into()).map_err(|error| ReplayError::from(error).to_string())
+    });
+    let events = events.and_then(|mut events| {
+        decode(&mut events).map_err(|error| error.to_string())?;
+        Ok(events)
     });
     let replayed = match events {
         Ok(events) => replay::replay(registry, events),

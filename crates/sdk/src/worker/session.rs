@@ -3,7 +3,8 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use abide_core::{dispatch::Dispatch, operation::CallError, visible::visible};
+use abide_core::{dispatch::Dispatch, ids::RunId, operation::CallError, visible::visible};
+use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
@@ -11,6 +12,7 @@ use super::{
     WorkerError,
     ack::Acknowledged,
     activity,
+    encoded::unreadable,
     order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
     shared::{TaskSlot, WorkerCore},
     threads::Threads,
@@ -149,22 +151,49 @@ impl Life {
         match dispatch {
             Dispatch::Workflow { token, given, last_event, recent, .. } => {
                 let slot = TaskSlot::take(&self.shared);
-                let log = TaskLog::Recent(recent.unwrap_or_default());
-                let run = token.run;
-                let order = TaskOrder { sender, token, given, last_event, log, slot };
-                self.threads.order(run, Order::Task(Box::new(order)));
+                let (run, rows, unasked) = (token.run, recent.unwrap_or_default(), Vec::new());
+                let log = TaskLog::Recent(Vec::new());
+                let order = TaskOrder { sender, token, given, last_event, log, unasked, slot };
+                self.order_task(run, rows, order);
             }
             Dispatch::Query { token, last_event, query } => {
                 let slot = TaskSlot::take(&self.shared);
                 let log = QueryLog::Unread;
-                let run = token.run;
                 let order = QueryOrder { sender, token, last_event, query, log, slot };
-                self.threads.order(run, Order::Query(Box::new(order)));
+                self.order_query(order);
             }
             Dispatch::Activity { token, given, eager } => {
                 activity::begin(&self.shared, token, *given, eager);
             }
         }
+    }
+
+    /// Orders a task at once, or as soon as its payloads are decoded.
+    fn order_task(&self, run: RunId, rows: Vec<Bytes>, mut order: TaskOrder) {
+        if self.shared.codecs.is_empty() {
+            order.log = TaskLog::Recent(rows);
+            return self.threads.order(run, Order::Task(Box::new(order)));
+        }
+        let shared = Arc::clone(&self.shared);
+        self.threads.order_later(run, async move {
+            (order.log, order.unasked) = shared.decode_task(rows, &mut order.given).await;
+            Order::Task(Box::new(order))
+        });
+    }
+
+    /// Orders a query at once, or as soon as its payloads are decoded.
+    fn order_query(&self, mut order: QueryOrder) {
+        let run = order.token.run;
+        if self.shared.codecs.is_empty() {
+            return self.threads.order(run, Order::Query(Box::new(order)));
+        }
+        let shared = Arc::clone(&self.shared);
+        self.threads.order_later(run, async move {
+            if let Err(error) = shared.codecs.decode_all(&mut order.query).await {
+                order.log = QueryLog::Unanswerable(unreadable(&error));
+            }
+            Order::Query(Box::new(order))
+        });
     }
 
     /// Stops taking new work, finishes the work in flight, and disconnects. Work that the engine
@@ -175,7 +204,7 @@ impl Life {
         // After the deadline the engine gives the unfinished work to other workers.
         drop(timeout_at(deadline, self.finish(&mut session)).await);
         let acks = timeout_at(deadline, self.threads.close()).await.unwrap_or_default();
-        let heard = acks.into_iter().map(Acknowledged::all);
+        let heard = acks.into_iter().map(|acks| Acknowledged::all(&self.shared, acks));
         drop(timeout_at(deadline, join_all(heard)).await);
     }
 

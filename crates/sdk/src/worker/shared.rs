@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{attempts::Attempts, eager::EagerSlots, slots::Slots};
 use crate::{
+    codec::Codecs,
     registry::Registry,
     transport::{SessionSender, Transport},
 };
@@ -21,6 +22,7 @@ use crate::{
 /// State that all parts of one worker share.
 pub(super) struct WorkerCore {
     pub(super) transport: Arc<dyn Transport>,
+    pub(super) codecs: Codecs,
     pub(super) runtime: Handle,
     pub(super) registry: Registry,
     /// The worker's description, as sent to the engine.

@@ -1,9 +1,10 @@
 //! Workflow tasks on their thread: run from the machine in memory if it is up to date, else from
 //! the whole log.
 
+use std::fmt;
+
 use abide_core::{
-    codec,
-    command::Ask,
+    command::{Ask, Command},
     event::{Blocked, Event, TaskFailureCause},
     failure::{Failure, FailureKind},
     ids::RunId,
@@ -14,6 +15,7 @@ use abide_core::{
 use bytes::Bytes;
 
 use super::{
+    encoded,
     history::{self, Log, Unread},
     machine::{Machine, Trouble},
     notice,
@@ -29,7 +31,9 @@ impl WorkflowThread {
         // A paused task of the run is stale once the engine has dispatched another.
         drop(self.paused.remove(&task.token.run));
         let prepared = match std::mem::replace(&mut task.log, TaskLog::Recent(Vec::new())) {
-            TaskLog::Recent(rows) => self.prepare_from_memory(task.token.run, rows),
+            TaskLog::Recent(rows) => self.prepare_from_rows(&mut task, rows),
+            TaskLog::Decoded(Ok(events)) => self.prepare_from_memory(task.token.run, events),
+            TaskLog::Decoded(Err(unread)) => return self.log_unread(task, &unread),
             TaskLog::Whole(Ok(log)) => self.prepare_from_log(log).map(Prepared::Replayed),
             TaskLog::Whole(Err(unread)) => return self.log_unread(task, &unread),
         };
@@ -48,14 +52,25 @@ impl WorkflowThread {
         }
     }
 
-    fn prepare_from_memory(&mut self, run: RunId, rows: Vec<Bytes>) -> Result<Prepared, Trouble> {
-        let mut events = Vec::new();
-        for row in rows {
-            match codec::decode_events(row) {
-                Ok(decoded) => events.extend(decoded),
-                Err(error) => return Err(Trouble::Unreadable(error.to_string())),
-            }
+    /// Without codecs, rows come as they are; encoded ones are not shown to code.
+    fn prepare_from_rows(
+        &mut self,
+        task: &mut TaskOrder,
+        rows: Vec<Bytes>,
+    ) -> Result<Prepared, Trouble> {
+        let unreadable = |error: &dyn fmt::Display| Trouble::Unreadable(error.to_string());
+        let mut events = encoded::events(rows).map_err(|error| unreadable(&error))?;
+        for part in [&mut events, &mut task.given.tail] {
+            self.shared.codecs.check_plain(part).map_err(|error| unreadable(&error))?;
         }
+        self.prepare_from_memory(task.token.run, events)
+    }
+
+    fn prepare_from_memory(
+        &mut self,
+        run: RunId,
+        events: Vec<Event>,
+    ) -> Result<Prepared, Trouble> {
         if let Some(mut machine) = self.cache.take(run) {
             return match machine.feed(events) {
                 Ok(()) => Ok(Prepared::Kept(machine)),
@@ -100,8 +115,12 @@ impl WorkflowThread {
         completion: Completion,
         next: Next,
     ) {
-        let TaskOrder { sender, token, slot, .. } = task;
+        let TaskOrder { sender, token, slot, unasked, .. } = task;
         let Completion { commands, flags } = completion;
+        let rejected = unasked
+            .into_iter()
+            .map(|(update, failure)| Ask::RejectUpdate { update, failure }.into());
+        let commands: Vec<Command> = rejected.chain(commands).collect();
         let closes = commands.last().is_some_and(|command| command.ask.closes());
         let wanted = if closes { 0 } else { eager_wanted(&self.shared, &commands) };
         let eager_activities = self.shared.eager.promise(token.run, wanted);
@@ -150,7 +169,7 @@ enum Prepared {
 
 /// How many activities of the task this worker would take eagerly: all on its own queue, if all of
 /// them are registered. The engine picks them in order, so an unknown one excludes the others.
-fn eager_wanted(shared: &WorkerCore, commands: &[abide_core::command::Command]) -> usize {
+fn eager_wanted(shared: &WorkerCore, commands: &[Command]) -> usize {
     let mut wanted = 0;
     for command in commands {
         if let Ask::ScheduleActivity(spec) = &command.ask

@@ -122,7 +122,7 @@ impl WorkflowThread {
 
     /// Sends a report. It is in flight when this returns, because its future is polled once.
     pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, report: Report) {
-        self.expect_ack(Ack::new(sender, report));
+        self.expect_ack(Ack::new(&self.shared, sender, report));
     }
 
     /// Adds a report to those whose acknowledgement is awaited.

@@ -47,12 +47,30 @@ impl Threads {
 
     /// Sends an order to the thread of the run.
     pub(super) fn order(&self, run: RunId, order: Order) {
-        let id = u128::from_be_bytes(*run.as_bytes());
-        let thread = usize::try_from(id % self.0.len() as u128).ok();
-        if let Some(worker) = thread.and_then(|thread| self.0.get(thread)) {
+        if let Some(worker) = self.of(run) {
             // The send cannot fail: a thread ends only with the worker.
             drop(worker.orders.send(order));
         }
+    }
+
+    /// Sends an order to the thread of the run when it is ready.
+    pub(super) fn order_later(
+        &self,
+        run: RunId,
+        order: impl Future<Output = Order> + Send + 'static,
+    ) {
+        let Some(worker) = self.of(run) else { return };
+        let orders = worker.orders.clone();
+        tokio::spawn(async move {
+            // The send fails only if the thread has ended.
+            drop(orders.send(order.await));
+        });
+    }
+
+    fn of(&self, run: RunId) -> Option<&Worker> {
+        let id = u128::from_be_bytes(*run.as_bytes());
+        let thread = usize::try_from(id % self.0.len() as u128).ok();
+        thread.and_then(|thread| self.0.get(thread))
     }
 
     /// Warns about threads that are blocked.
