@@ -49,6 +49,9 @@
 //! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]` |
 //! | `grpc` (default) | `Client::connect`: connects to a server; includes `worker` |
 //! | `worker` | workers and clients, over any transport |
+//! | `codecs` | `abide::codec`: compressed and encrypted payloads, large payloads by reference |
+//! | `codec-endpoint` | `abide::codec::CodecEndpoint`: decodes payloads for the command line |
+//! | `protobuf` | `abide::Proto`: protobuf messages as arguments and results |
 //! | `embedded` | `abide::embedded`: an engine in your own process |
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
 

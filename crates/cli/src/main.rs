@@ -6,11 +6,13 @@
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
 //! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per
 //!   command.
+//! - `codec` serves keys' owners: a codec endpoint, and keys.
 //! - `replay` checks whether a worker's program fits existing histories.
 //! - `abide bench` and `abide crash-test` are crates of their own.
 
 mod activity;
 mod approvals;
+mod codec;
 mod completions;
 mod demo;
 mod input;
@@ -78,6 +80,9 @@ enum Command {
     /// List the nodes of a cluster, or generate its secret
     #[command(subcommand)]
     Nodes(nodes::Command),
+    /// Serve a codec endpoint, or generate a key for encryption
+    #[command(subcommand)]
+    Codec(codec::Command),
     Replay(replay::Replay),
     Bench(Bench),
     CrashTest(CrashTest),
@@ -124,6 +129,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
         Command::Nodes(command) => command.run(&common).await,
+        Command::Codec(command) => command.run(&common).await,
         Command::Replay(replay) => replay.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,
         Command::CrashTest(crash_test) => crash_test.run(&common).await,

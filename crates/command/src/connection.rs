@@ -7,13 +7,13 @@ use std::{
 };
 
 use abide::{
-    Client,
+    Client, Codecs,
     grpc::{GrpcOptions, GrpcTransport, TlsOptions},
 };
 use abide_core::operation::CallError;
 use clap::Args;
 
-use crate::{Failed, Output, failed::tls_hint};
+use crate::{Failed, Output, codec_endpoint, failed::tls_hint};
 
 /// Default address of clients, and of the listener of `dev` and `serve`.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
@@ -87,6 +87,27 @@ pub struct Common {
         value_name = "NAME"
     )]
     tls_domain: Option<String>,
+    /// Address of a codec endpoint, which decodes the data that is shown and encodes the data that
+    /// is sent
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_CODEC_ENDPOINT",
+        value_name = "URL"
+    )]
+    codec_endpoint: Option<String>,
+    /// File with the token of the codec endpoint [env: ABIDE_CODEC_TOKEN has the token itself]
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_CODEC_TOKEN_FILE",
+        value_name = "FILE"
+    )]
+    codec_token_file: Option<PathBuf>,
     /// Print JSON: one object per line, with stable keys
     #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
@@ -149,10 +170,26 @@ impl Common {
         })?;
         let client = Client::new(Arc::new(transport));
         let client = client.with_identity(self.identity.clone().unwrap_or_else(user_and_host));
+        let client = match self.codecs()? {
+            Some(codecs) => client.with_codecs(codecs),
+            None => client,
+        };
         Ok(match &self.namespace {
             Some(namespace) => client.with_namespace(namespace.as_str()),
             None => client,
         })
+    }
+
+    /// The codecs of the endpoint, if one is named.
+    fn codecs(&self) -> Result<Option<Codecs>, Failed> {
+        let Some(url) = self.codec_endpoint.as_deref().filter(|url| !url.is_empty()) else {
+            return Ok(None);
+        };
+        let token = match &self.codec_token_file {
+            Some(file) => Some(String::from_utf8_lossy(&read(file)?).into_owned()),
+            None => std::env::var("ABIDE_CODEC_TOKEN").ok().filter(|token| !token.is_empty()),
+        };
+        codec_endpoint::codecs(url, token.as_deref()).map(Some)
     }
 }
 

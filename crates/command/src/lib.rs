@@ -1,8 +1,10 @@
 //! What the commands of the binary `abide` share, whichever crate they live in: the options that
-//! all understand and the connection to the engine that follows from them ([`Common`]), output for
+//! all understand and the connection to the engine that follows from them ([`Common`]), with a codec
+//! endpoint if one is named, output for
 //! people or programs ([`Output`], [`Table`], [`time`]), errors with an exit code ([`Failed`]), and
 //! the program itself as another process ([`own_process()`]). It has no commands.
 
+mod codec_endpoint;
 mod connection;
 mod failed;
 mod output;

@@ -21,7 +21,7 @@ use std::{
 };
 
 use abide_engine::Engine;
-use abide_sdk::{Client, Timestamp, Worker, transport::Transport};
+use abide_sdk::{Client, Codecs, Timestamp, Worker, transport::Transport};
 use abide_store::Store;
 
 pub use abide_core::limits::Limits;
@@ -84,6 +84,14 @@ impl Embedded {
     pub fn successor(&self, builder: Builder) -> impl Future<Output = Option<Self>> + Send + use<> {
         let store = self.store.upgrade();
         async move { Some(builder.start(store?).await) }
+    }
+
+    /// The same engine with codecs for all its clients and workers: they encode what they send, and
+    /// decode what they get.
+    #[must_use]
+    pub fn with_codecs(mut self, codecs: Codecs) -> Self {
+        self.client = self.client.with_codecs(codecs);
+        self
     }
 
     pub fn client(&self) -> Client {

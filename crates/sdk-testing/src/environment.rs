@@ -9,8 +9,8 @@ use std::{
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, AsPayload, BoxError, Client, Failure, Registry, Worker,
-    Workflow, activity::Activity, worker::WorkerError,
+    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, Registry,
+    Worker, Workflow, activity::Activity, worker::WorkerError,
 };
 use tokio::task::AbortHandle;
 
@@ -52,6 +52,7 @@ pub struct TestEnvironment {
     faults: Faults,
     workers: Mutex<Vec<TestWorker>>,
     mover: AbortHandle,
+    codecs: Codecs,
 }
 
 impl TestEnvironment {
@@ -64,7 +65,15 @@ impl TestEnvironment {
         let mover = tokio::spawn(Arc::clone(&time).pass()).abort_handle();
         let (held, faults) = (WorkLedger::default(), Faults::default());
         let (changes, workers) = (Mutex::default(), Mutex::default());
-        Self { engine, time, held, changes, faults, workers, mover }
+        let codecs = Codecs::new();
+        Self { engine, time, held, changes, faults, workers, mover, codecs }
+    }
+
+    /// The same environment with codecs for its clients and for workers that are added later.
+    #[must_use]
+    pub fn with_codecs(mut self, codecs: Codecs) -> Self {
+        self.codecs = codecs;
+        self
     }
 
     /// Adds a worker: `env.worker(|worker| worker.workflow::<Order>().activity(charge)).await?`.
@@ -75,7 +84,7 @@ impl TestEnvironment {
     ) -> Result<TestWorker, WorkerError> {
         let lifeline = Lifeline::default();
         let transport = Arc::new(self.observed().with_faults(&self.faults, &lifeline));
-        let client = Client::new(Arc::clone(&transport) as _);
+        let client = Client::new(Arc::clone(&transport) as _).with_codecs(self.codecs.clone());
         // Naming the build by a hash of the executable takes time and serves no purpose here.
         let worker = set_up(Worker::new(&client).build_id("test"));
         let saboteur = Saboteur {
@@ -98,7 +107,7 @@ impl TestEnvironment {
 
     /// A client of the engine. While one of its calls waits, time may skip.
     pub fn client(&self) -> Client {
-        Client::new(Arc::new(self.observed()))
+        Client::new(Arc::new(self.observed())).with_codecs(self.codecs.clone())
     }
 
     /// Current time of the engine.

@@ -25,6 +25,7 @@ pub mod activity;
 pub mod approval;
 #[cfg(feature = "worker")]
 mod backoff;
+mod binary;
 #[cfg(feature = "worker")]
 pub mod client;
 #[cfg(feature = "worker")]
@@ -40,6 +41,8 @@ pub mod join;
 mod panic;
 pub mod parallel;
 pub mod payload;
+#[cfg(feature = "protobuf")]
+mod protobuf;
 pub mod registry;
 pub mod replay;
 mod retry;
@@ -57,6 +60,7 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
+    binary::Binary,
     context::{Canceller, Condition, Context, Deadline, MoveError, NextRun, OnCancel, Outcome},
     definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
@@ -69,9 +73,12 @@ pub use self::{
     saga::{Saga, SagaFailure, UndoFailure},
     typed::TypedError,
 };
+#[cfg(feature = "protobuf")]
+pub use self::protobuf::Proto;
 #[cfg(feature = "worker")]
 pub use self::{
     client::{Client, ClientError, WorkflowHandle},
+    codec::Codecs,
     worker::{RunningWorker, Worker, WorkerError},
 };
 pub use abide_core::{

@@ -1,5 +1,6 @@
 //! Encoding of values as payloads: JSON, one payload per argument, with the encoding in the
-//! metadata. Data that must not be decoded is passed on as [`RawPayload`].
+//! metadata. Bytes and protobuf messages are [`Binary`](crate::Binary) and `Proto`; data that must not
+//! be decoded is passed on as [`RawPayload`].
 
 use std::any::{TypeId, type_name};
 
@@ -10,11 +11,11 @@ use serde::{Serialize, de::DeserializeOwned};
 /// The metadata key that names the encoding.
 pub(crate) const ENCODING: &str = "encoding";
 
-/// The only encoding that this SDK writes.
+/// The encoding of values that serde can serialize.
 const JSON: &str = "json/plain";
 
-/// What can be an argument or a result: every type that serde can serialize and deserialize, and
-/// [`RawPayload`].
+/// What can be an argument or a result: every type that serde can serialize and deserialize,
+/// [`Binary`](crate::Binary), `Proto` with the feature `protobuf`, and [`RawPayload`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument or a result",
     label = "cannot be written to history",
@@ -41,7 +42,7 @@ pub struct PayloadError {
 }
 
 impl PayloadError {
-    fn new(message: String) -> Self {
+    pub(crate) fn new(message: String) -> Self {
         Self { subject: "data".into(), message }
     }
 
@@ -61,8 +62,7 @@ impl<T: Serialize + DeserializeOwned + 'static> AsPayload for T {
         let data = serde_json::to_vec(self).map_err(|error| {
             PayloadError::new(format!("{} cannot be written as JSON: {error}", type_name::<T>()))
         })?;
-        let encoding = (ENCODING.to_owned(), Bytes::from_static(JSON.as_bytes()));
-        Ok(Some(Payload { metadata: [encoding].into(), data: data.into() }))
+        Ok(Some(with_encoding(JSON, data)))
     }
 
     fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError> {
@@ -83,19 +83,45 @@ impl AsPayload for RawPayload {
     }
 }
 
+/// A payload of this encoding.
+pub(crate) fn with_encoding(encoding: &'static str, data: impl Into<Bytes>) -> Payload {
+    let encoding = (ENCODING.to_owned(), Bytes::from_static(encoding.as_bytes()));
+    Payload { metadata: [encoding].into(), data: data.into() }
+}
+
+/// The data of a payload that must have this encoding.
+pub(crate) fn of_encoding<'a, T>(
+    encoding: &str,
+    payload: Option<&'a Payload>,
+) -> Result<&'a Bytes, PayloadError> {
+    let payload = payload.ok_or_else(missing::<T>)?;
+    match payload.metadata.get(ENCODING) {
+        Some(found) if found != encoding => Err(other_encoding::<T>(found, encoding)),
+        _ => Ok(&payload.data),
+    }
+}
+
+fn missing<T>() -> PayloadError {
+    PayloadError::new(format!("a value of type {} is missing", type_name::<T>()))
+}
+
+fn other_encoding<T>(found: &[u8], wanted: &str) -> PayloadError {
+    let (found, reader) = (String::from_utf8_lossy(found), type_name::<T>());
+    let hint = match found.as_ref() {
+        "binary/plain" => "use Binary to read it",
+        "binary/protobuf" => "use Proto to read it",
+        found if found.starts_with("codec/") => "configure the codecs that wrote it",
+        _ => "use RawPayload to read it",
+    };
+    PayloadError::new(format!("the encoding is {found}, but {reader} requires {wanted}; {hint}"))
+}
+
 fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> PayloadError {
-    let wanted = type_name::<T>();
-    let Some(payload) = payload else {
-        return PayloadError::new(format!("a value of type {wanted} is missing"));
-    };
-    let message = match payload.metadata.get(ENCODING) {
-        Some(encoding) if encoding != JSON => format!(
-            "the encoding is {}, but {wanted} requires {JSON}; use RawPayload to read it",
-            String::from_utf8_lossy(encoding)
-        ),
-        _ => format!("cannot be read as {wanted}: {error}"),
-    };
-    PayloadError::new(message)
+    let Some(payload) = payload else { return missing::<T>() };
+    match payload.metadata.get(ENCODING) {
+        Some(encoding) if encoding != JSON => other_encoding::<T>(encoding, JSON),
+        _ => PayloadError::new(format!("cannot be read as {}: {error}", type_name::<T>())),
+    }
 }
 
 /// Encodes one value; `()` has no payload.

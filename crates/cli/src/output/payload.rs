@@ -1,12 +1,16 @@
 //! User data as JSON: JSON as it is, anything else as its encoding and its bytes in hexadecimal.
 
+use abide::codec::ENCODED;
 use abide_core::payload::Payload;
 use serde_json::{Value, json};
 
 pub(crate) fn payload(payload: &Payload) -> Value {
-    serde_json::from_slice(&payload.data).unwrap_or_else(|_| {
-        let encoding = payload.metadata.get("encoding");
-        let encoding = encoding.map(|encoding| String::from_utf8_lossy(encoding));
+    let encoding = payload.metadata.get("encoding");
+    let encoding = encoding.map(|encoding| String::from_utf8_lossy(encoding));
+    // A codec's own data is not the user's, even if it is JSON.
+    let encoded = encoding.as_ref().is_some_and(|encoding| encoding.starts_with(ENCODED));
+    let json = serde_json::from_slice(&payload.data).ok().filter(|_| !encoded);
+    json.unwrap_or_else(|| {
         let hex: String = payload.data.iter().map(|byte| format!("{byte:02x}")).collect();
         json!({ "encoding": encoding, "hex": hex })
     })

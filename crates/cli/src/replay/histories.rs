@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use abide::Client;
+use abide::{Client, Codecs};
 use abide_command::Failed;
 use abide_core::{
     codec,
@@ -58,6 +58,8 @@ pub(super) async fn fetch(
     limit: usize,
     folder: &Path,
 ) -> Result<Gathered, Failed> {
+    // Histories stay as they are stored: the worker that replays them has the codecs.
+    let client = &client.clone().with_codecs(Codecs::new());
     let of = client.count_runs(filter.clone()).await?;
     let mut histories = Vec::new();
     for (number, row) in pages(client, filter, limit).await?.into_iter().enumerate() {

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use abide::Codecs;
 use abide_command::{Common, Failed, Output, time::absolute};
 use abide_core::{codec, event::Event};
 use clap::Args;
@@ -32,7 +33,11 @@ pub(crate) struct History {
 
 impl History {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let client = common.client().await?;
+        let mut client = common.client().await?;
+        if self.record.is_some() {
+            // A recorded history stays as it is stored: the worker that replays it has the codecs.
+            client = client.with_codecs(Codecs::new());
+        }
         let (handle, output) = (self.target.handle(&client), common.output());
         let heading = || match output.json() {
             true => Ok(()),

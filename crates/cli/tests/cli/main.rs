@@ -4,6 +4,7 @@
 mod activity;
 mod approvals;
 mod bench;
+mod codec;
 mod config;
 mod crash;
 mod errors;

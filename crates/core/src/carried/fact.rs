@@ -76,7 +76,7 @@ facts! {
     MemoUpserted,
 }
 
-impl Carrier for Outcome {
+impl Carrier for UpdateOutcome {
     fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
         match self {
             Self::Completed(result) => result.collect(carried),

@@ -12,6 +12,7 @@ mod attempts;
 mod background;
 mod basics;
 mod blocked;
+mod codecs;
 mod connections;
 mod histories;
 mod log;

@@ -89,6 +89,7 @@ pub trait Codec: Send + Sync + 'static {
 pub struct Codecs {
     chain: Vec<Arc<dyn Codec>>,
     hide_texts: bool,
+    keep_unreadable: bool,
 }
 
 impl Codecs {
@@ -110,6 +111,19 @@ impl Codecs {
     pub fn hide_failure_texts(mut self) -> Self {
         self.hide_texts = true;
         self
+    }
+
+    /// Returns what cannot be decoded as it is, with a warning in the log: for programs that only
+    /// show data. Workers never do that: code must not take another path because a key is missing.
+    #[must_use]
+    pub fn keep_unreadable(mut self) -> Self {
+        self.keep_unreadable = true;
+        self
+    }
+
+    /// The same codecs for a worker.
+    pub(crate) fn strict(&self) -> Self {
+        Self { keep_unreadable: false, ..self.clone() }
     }
 
     /// Whether payloads are sent as they are.
@@ -187,11 +201,36 @@ impl Codecs {
             return Ok(());
         }
         let sent = carried.payloads.iter().map(|payload| (**payload).clone());
-        let mut decoded = self.decode(sent.chain(hidden).collect()).await?.into_iter();
+        let sent = sent.chain(hidden).collect();
+        let decoded = match self.keep_unreadable {
+            true => self.decode_readable(sent).await,
+            false => self.decode(sent).await?,
+        };
+        let mut decoded = decoded.into_iter();
         for payload in &mut carried.payloads {
             **payload = decoded.next().unwrap_or_default();
         }
         texts::show(&mut carried.failures, decoded)
+    }
+}
+
+impl Codecs {
+    /// Decodes the payloads that can be decoded.
+    async fn decode_readable(&self, payloads: Vec<Payload>) -> Vec<Payload> {
+        let error = match self.decode(payloads.clone()).await {
+            Ok(decoded) => return decoded,
+            Err(error) => error,
+        };
+        tracing::warn!("some data is shown encoded: {error}");
+        if payloads.len() == 1 || error.problem() == CodecProblem::Unavailable {
+            return payloads;
+        }
+        let mut kept = Vec::with_capacity(payloads.len());
+        for payload in payloads {
+            let decoded = self.decode(vec![payload.clone()]).await;
+            kept.push(decoded.ok().and_then(|mut one| one.pop()).unwrap_or(payload));
+        }
+        kept
     }
 }
 

@@ -50,7 +50,12 @@ pub(super) fn show(
     mut decoded: impl Iterator<Item = Payload>,
 ) -> Result<(), CodecError> {
     for failure in failures.iter_mut().filter(|failure| failure.extension.contains_key(PLACE)) {
-        let texts: Texts = decode(decoded.next().as_slice())
+        let text = decoded.next();
+        if text.as_ref().is_some_and(|text| super::encoded(text).is_some()) {
+            // It was kept, because it cannot be decoded here.
+            continue;
+        }
+        let texts: Texts = decode(text.as_slice())
             .map_err(|error| CodecError::refused("text of a failure", error.to_string()))?;
         *failure.message = texts.message;
         *failure.stack = texts.stack;

@@ -310,7 +310,7 @@ impl Worker {
         let others = if activities { (self.concurrent_activities - eager).max(1) } else { 0 };
         let shared = Arc::new(WorkerCore {
             transport: Arc::clone(self.client.transport()),
-            codecs: self.client.codecs().clone(),
+            codecs: self.client.codecs().strict(),
             runtime: Handle::current(),
             worker: self.registration().await,
             tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),

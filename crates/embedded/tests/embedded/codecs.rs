@@ -1,0 +1,298 @@
+//! Codecs from end to end: nothing readable reaches the engine, code sees what it always sees, and a
+//! missing key stops work without failing it.
+
+use std::{fs, path::Path};
+
+use abide::{
+    ActivityContext, ActivityError, Client, ClientError, Codecs, Context, RetryPolicy,
+    client::UpdateHandle,
+    codec::{CodecProblem, Compress, Key, KeyRing, LocalFolder, Offload},
+};
+use abide_core::{event::Fact, run::Refusal};
+use abide_embedded::Embedded;
+use abide_sdk::{activity, workflow};
+use tempfile::tempdir;
+
+use crate::world::Running;
+
+/// Stands in everything that users write, and must not be found in what the engine stores.
+const SECRET: &str = "Rumpelstilzchen";
+
+fn secret(what: &str) -> String {
+    format!("{SECRET} {what}")
+}
+
+#[activity]
+async fn spin(ctx: ActivityContext, straw: String) -> Result<String, ActivityError> {
+    if ctx.attempt() == 1 {
+        ctx.heartbeat(&secret("heartbeat"))?;
+        return Err(ActivityError::new(secret("message")).details(&secret("details"))?);
+    }
+    let progress: Option<String> = ctx.heartbeat_details()?;
+    assert_eq!(progress, Some(secret("heartbeat")));
+    Ok(format!("{straw} as gold"))
+}
+
+#[activity]
+async fn count(gold: String) -> usize {
+    gold.len()
+}
+
+#[derive(Default)]
+struct Guest;
+
+#[workflow]
+impl Guest {
+    #[run]
+    async fn run(ctx: &Context<Self>, invited_by: String) -> abide::Result<String> {
+        let gift: String = ctx.receive(Self::gift).await?;
+        Ok(format!("{invited_by} got {gift}"))
+    }
+
+    #[signal]
+    fn gift(gift: String);
+}
+
+#[derive(Default)]
+struct Mill {
+    names: Vec<String>,
+}
+
+#[workflow]
+impl Mill {
+    #[run]
+    async fn run(ctx: &Context<Self>, straw: String, days: u32) -> abide::Result<Vec<String>> {
+        let gold = ctx.activity(spin, straw.clone()).await?;
+        let length = ctx.local_activity(count, gold.clone()).await?;
+        assert_eq!(length, gold.len());
+        let noted: String = ctx.side_effect(|| secret("side effect"))?;
+        let guest = ctx.child::<Guest>(format!("guest-{days}"), noted.clone()).start().await?;
+        guest.signal(Guest::gift, secret("gift")).await?;
+        let thanks = guest.result().await?;
+        assert_eq!(thanks, format!("{noted} got {}", secret("gift")));
+        if days > 1 {
+            return Err(ctx.continue_as_new((gold, days - 1)));
+        }
+        let name: String = ctx.receive(Self::name).await?;
+        ctx.write(|mill| mill.names.extend([name, gold]));
+        ctx.receive(Self::close).await?;
+        Ok(ctx.read(|mill| mill.names.clone()))
+    }
+
+    #[signal]
+    fn name(name: String);
+
+    #[signal]
+    fn close();
+
+    #[query]
+    fn heard(&self, prefix: String) -> Vec<String> {
+        self.names.iter().map(|name| format!("{prefix} {name}")).collect()
+    }
+
+    #[update]
+    fn rename(&mut self, name: String) -> Result<String, String> {
+        if name.is_empty() {
+            return Err(secret("refusal"));
+        }
+        self.names.push(name.clone());
+        Ok(format!("{name} noted"))
+    }
+}
+
+fn keys(id: &str) -> KeyRing {
+    KeyRing::new(Key::new(id, &[7; 32]).unwrap())
+}
+
+fn encrypting(folder: &Path) -> Codecs {
+    let blobs = LocalFolder::open(folder.join("blobs")).unwrap();
+    let offload = Offload::new(blobs).from_size(150);
+    let compress = Compress::new().from_size(40);
+    let codecs = Codecs::new().with(compress).encrypt(keys("k")).with(offload);
+    codecs.hide_failure_texts()
+}
+
+/// Whether any file below the folder has the secret in it.
+fn readable(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.into_iter().any(|path| match path.is_dir() {
+        true => readable(&path),
+        false => {
+            let bytes = fs::read(path).unwrap();
+            bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
+        }
+    })
+}
+
+/// Everything that carries user data, on an engine on files below this folder.
+async fn everything(folder: &Path, codecs: Codecs) {
+    let engine = Embedded::open(folder.join("abide.db")).await.unwrap().with_codecs(codecs);
+    let worker = engine.worker().workflow::<Mill>().workflow::<Guest>();
+    // No run is kept in memory, so every task replays its whole history.
+    let worker = worker.activity(spin).activity(count).max_cached_runs(0);
+    let running = Running::start(worker);
+    let client = engine.client();
+    let start = client.start::<Mill>("mill", (secret("straw"), 2)).memo("note", &secret("memo"));
+    let mill = start.await.unwrap();
+    for _ in 0..2 {
+        mill.signal(Mill::name, secret("signal")).key("once").await.unwrap();
+    }
+    // The signal may have gone to the first run, which passes it on.
+    let heard = loop {
+        let heard = mill.query(Mill::heard, secret("query")).await.unwrap();
+        if !heard.is_empty() {
+            break heard;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(heard[0], format!("{} {}", secret("query"), secret("signal")));
+    for _ in 0..2 {
+        let renamed = mill.update(Mill::rename, secret("update")).id("rename").await.unwrap();
+        assert_eq!(renamed, format!("{} noted", secret("update")));
+    }
+    let known: UpdateHandle<String> = mill.update_by_id(Mill::rename, "rename");
+    assert_eq!(known.result().await.unwrap(), format!("{} noted", secret("update")));
+    let refused = mill.update(Mill::rename, String::new()).await.unwrap_err();
+    assert!(refused.to_string().contains(&secret("refusal")), "{refused}");
+    let described = mill.describe().await.unwrap();
+    assert_eq!(described.memo["note"].data, format!("\"{}\"", secret("memo")));
+    mill.signal(Mill::close, ()).await.unwrap();
+    let names = mill.result().await.unwrap();
+    assert_eq!(names[0], secret("signal"));
+    assert!(names.contains(&secret("update")), "{names:?}");
+    let first = client.handle::<Mill>("mill").run(mill.run_id().unwrap());
+    let history = first.history().await.unwrap();
+    let failed = history.iter().find_map(|event| match &event.body.fact {
+        Fact::ActivityStarted(started) => started.last_failure.clone(),
+        _ => None,
+    });
+    assert_eq!(failed.unwrap().message, secret("message"));
+    running.stop().await;
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn nothing_readable_reaches_the_engine() {
+    let folder = tempdir().unwrap();
+    everything(folder.path(), encrypting(folder.path())).await;
+    assert!(!readable(folder.path()));
+    assert!(folder.path().join("blobs").read_dir().unwrap().count() > 0, "some were large");
+}
+
+/// The test before would find what is readable.
+#[tokio::test]
+async fn without_codecs_all_of_it_is_readable() {
+    let folder = tempdir().unwrap();
+    everything(folder.path(), Codecs::new()).await;
+    assert!(readable(folder.path()));
+}
+
+#[derive(Default)]
+struct Errand;
+
+#[activity]
+async fn buy(item: String) -> String {
+    format!("one {item}")
+}
+
+#[workflow]
+impl Errand {
+    #[run]
+    async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
+        ctx.activity(buy, item).retry(RetryPolicy::once()).await
+    }
+}
+
+/// Waits until the run's task has failed for this reason.
+async fn troubled(client: &Client, reason: &str) {
+    let errand = client.handle::<Errand>("errand");
+    loop {
+        if let Some(trouble) = errand.describe().await.unwrap().trouble {
+            assert!(trouble.failure.message.contains(reason), "{}", trouble.failure.message);
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_key_is_missing_waits_for_it() {
+    let engine = Embedded::in_memory().await;
+    let client = engine.client().with_codecs(Codecs::new().encrypt(keys("new")));
+    client.start::<Errand>("errand", "bread".to_owned()).await.unwrap();
+    let worker_with = |codecs: Codecs| {
+        let worker = abide::Worker::new(&engine.client().with_codecs(codecs));
+        Running::start(worker.workflow::<Errand>().activity(buy))
+    };
+    let without = worker_with(Codecs::new());
+    troubled(&engine.client(), "this program has no codecs").await;
+    without.stop().await;
+    let with_key = worker_with(Codecs::new().encrypt(keys("new")));
+    client.handle::<Errand>("errand").repair().await.unwrap();
+    assert_eq!(client.handle::<Errand>("errand").result().await.unwrap(), "one bread");
+    let blind = engine.client().with_codecs(Codecs::new().encrypt(keys("old")));
+    match blind.handle::<Errand>("errand").result().await {
+        Err(ClientError::Codec(error)) => assert_eq!(error.problem(), CodecProblem::Missing),
+        other => panic!("{other:?}"),
+    }
+    with_key.stop().await;
+}
+
+/// An activity has one attempt, and a worker without its key does not use it up.
+#[tokio::test]
+async fn an_activity_whose_key_is_missing_is_handed_back() {
+    let engine = Embedded::in_memory().await;
+    let codecs = Codecs::new().encrypt(keys("new"));
+    let client = engine.client().with_codecs(codecs.clone());
+    let wrong = abide::Worker::new(&engine.client()).activity(buy);
+    let wrong = Running::start(wrong);
+    let workflows = Running::start(abide::Worker::new(&client).workflow::<Errand>());
+    let errand = client.start::<Errand>("errand", "bread".to_owned()).await.unwrap();
+    loop {
+        let activities = errand.describe().await.unwrap().activities;
+        if let Some(failure) = activities.first().and_then(|it| it.last_failure.clone()) {
+            assert!(failure.message.contains("this program has no codecs"), "{failure:?}");
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    wrong.stop().await;
+    let right = Running::start(abide::Worker::new(&client).activity(buy));
+    assert_eq!(errand.result().await.unwrap(), "one bread");
+    workflows.stop().await;
+    right.stop().await;
+}
+
+/// A caller with a wrong key is told so; the run goes on.
+#[tokio::test]
+async fn an_update_that_cannot_be_decoded_is_rejected() {
+    let folder = tempdir().unwrap();
+    let engine = Embedded::in_memory().await;
+    let client = engine.client().with_codecs(encrypting(folder.path()));
+    let worker = abide::Worker::new(&client).workflow::<Mill>().workflow::<Guest>();
+    let running = Running::start(worker.activity(spin).activity(count));
+    let mill = client.start::<Mill>("mill", (secret("straw"), 1)).await.unwrap();
+    let stranger = engine.client().with_codecs(Codecs::new().encrypt(keys("strange")));
+    let refused = stranger.handle::<Mill>("mill").update(Mill::rename, "x".to_owned()).await;
+    match refused {
+        // The reason itself is encoded with a key that the stranger does not have.
+        Err(ClientError::Codec(error)) => assert_eq!(error.problem(), CodecProblem::Missing),
+        other => panic!("{other:?}"),
+    }
+    mill.signal(Mill::name, "ok".to_owned()).await.unwrap();
+    mill.signal(Mill::close, ()).await.unwrap();
+    assert_eq!(mill.result().await.unwrap()[0], "ok");
+    running.stop().await;
+}
+
+/// The same key for other content is still refused, although the engine cannot read either.
+#[tokio::test]
+async fn a_key_that_is_used_for_other_content_is_refused() {
+    let engine = Embedded::in_memory().await.with_codecs(Codecs::new().encrypt(keys("k")));
+    let client = engine.client();
+    let mill = client.start::<Mill>("mill", (secret("straw"), 1)).await.unwrap();
+    mill.signal(Mill::name, "one".to_owned()).key("once").await.unwrap();
+    mill.signal(Mill::name, "one".to_owned()).key("once").await.unwrap();
+    let other = mill.signal(Mill::name, "two".to_owned()).key("once").await;
+    assert!(matches!(other, Err(ClientError::Refused(Refusal::KeyReused(_)))), "{other:?}");
+}
