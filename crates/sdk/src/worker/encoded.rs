@@ -90,12 +90,11 @@ impl WorkerCore {
         let mut backoff = Backoff::new(LONGEST_WAIT);
         loop {
             let Err(error) = self.codecs.decode_all(given).await else { return Ok(()) };
-            let name = &given.spec.activity_type;
-            let workflow = &attempt.token.workflow;
-            notice::warn(workflow, format_args!("an attempt of {name} cannot begin: {error}"));
             if error.problem() != CodecProblem::Unavailable {
                 return Err(Failure::hand_back(format!("it cannot begin: {error}")));
             }
+            let (name, workflow) = (&given.spec.activity_type, &attempt.token.workflow);
+            notice::warn(workflow, format_args!("an attempt of {name} waits: {error}"));
             tokio::select! {
                 () = tokio::time::sleep(backoff.step()) => {}
                 () = attempt.losing() => return Err(Failure::hand_back(error.to_string())),
