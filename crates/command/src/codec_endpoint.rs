@@ -146,8 +146,7 @@ async fn exchange(
     request: Request<Full<Bytes>>,
 ) -> Result<(u16, Bytes), String> {
     let shown = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(shown)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(shown)?;
     // It ends with the exchange, and the sender reports its errors.
     let driving = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(shown)?;

@@ -9,8 +9,8 @@ use std::{
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, Registry,
-    Worker, Workflow, activity::Activity, worker::WorkerError,
+    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, Registry, Worker,
+    Workflow, activity::Activity, worker::WorkerError,
 };
 use tokio::task::AbortHandle;
 

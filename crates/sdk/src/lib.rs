@@ -58,6 +58,8 @@ pub mod worker;
 #[cfg(feature = "macros")]
 pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
+#[cfg(feature = "protobuf")]
+pub use self::protobuf::Proto;
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     binary::Binary,
@@ -73,8 +75,6 @@ pub use self::{
     saga::{Saga, SagaFailure, UndoFailure},
     typed::TypedError,
 };
-#[cfg(feature = "protobuf")]
-pub use self::protobuf::Proto;
 #[cfg(feature = "worker")]
 pub use self::{
     client::{Client, ClientError, WorkflowHandle},

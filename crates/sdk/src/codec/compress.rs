@@ -93,9 +93,7 @@ impl Codec for Compress {
     }
 
     fn encode(&self, payloads: Vec<Payload>) -> BoxFuture<'_, Result<Vec<Payload>, CodecError>> {
-        Box::pin(async move {
-            payloads.into_iter().map(|payload| self.smaller(payload)).collect()
-        })
+        Box::pin(async move { payloads.into_iter().map(|payload| self.smaller(payload)).collect() })
     }
 
     fn decode(&self, payloads: Vec<Payload>) -> BoxFuture<'_, Result<Vec<Payload>, CodecError>> {

@@ -18,8 +18,9 @@ use ring::{
 };
 
 use super::{
-    Codec, CodecError, Codecs, pack, sealed, unpack,
+    Codec, CodecError, Codecs,
     keys::{Key, KeyError, KeyProvider},
+    pack, sealed, unpack,
 };
 use crate::future::BoxFuture;
 

@@ -80,7 +80,8 @@ impl Key {
 fn random_key() -> Result<[u8; KEY_BYTES], KeyError> {
     let mut bytes = [0; KEY_BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| KeyError::Unavailable("the operating system gives no random bytes".into()))?;
+    filled
+        .map_err(|_| KeyError::Unavailable("the operating system gives no random bytes".into()))?;
     Ok(bytes)
 }
 

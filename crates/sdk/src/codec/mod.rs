@@ -42,6 +42,7 @@ use bytes::Bytes;
 
 #[cfg(feature = "codec-endpoint")]
 pub use self::endpoint::{CodecEndpoint, EndpointError};
+pub use self::error::{CodecError, CodecProblem};
 #[cfg(feature = "codecs")]
 pub use self::{
     blob::{BlobError, BlobId, BlobStore, Offload},
@@ -51,7 +52,6 @@ pub use self::{
     json::{PayloadsJson, PayloadsJsonError},
     keys::{Key, KeyError, KeyProvider, KeyRing},
 };
-pub use self::error::{CodecError, CodecProblem};
 use crate::{future::BoxFuture, payload::ENCODING};
 
 /// How the encoding of every encoded payload begins, in its metadata.
@@ -261,9 +261,7 @@ pub fn unpack(codec: &str, bytes: impl Into<Bytes>) -> Result<Payload, CodecErro
 /// The encoding of a payload that a codec has written.
 fn encoded(payload: &Payload) -> Option<String> {
     let encoding = payload.metadata.get(ENCODING)?;
-    encoding
-        .starts_with(ENCODED.as_bytes())
-        .then(|| String::from_utf8_lossy(encoding).into_owned())
+    encoding.starts_with(ENCODED.as_bytes()).then(|| String::from_utf8_lossy(encoding).into_owned())
 }
 
 /// What a codec returned, if it is as much as it was given.

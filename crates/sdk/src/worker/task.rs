@@ -66,11 +66,7 @@ impl WorkflowThread {
         self.prepare_from_memory(task.token.run, events)
     }
 
-    fn prepare_from_memory(
-        &mut self,
-        run: RunId,
-        events: Vec<Event>,
-    ) -> Result<Prepared, Trouble> {
+    fn prepare_from_memory(&mut self, run: RunId, events: Vec<Event>) -> Result<Prepared, Trouble> {
         if let Some(mut machine) = self.cache.take(run) {
             return match machine.feed(events) {
                 Ok(()) => Ok(Prepared::Kept(machine)),
