@@ -56,6 +56,8 @@ mod early_return;
 mod early_return_local;
 #[path = "embedded/main.rs"]
 mod embedded;
+#[path = "encryption/main.rs"]
+mod encryption;
 #[path = "entity/main.rs"]
 mod entity;
 #[path = "extensions/main.rs"]
@@ -146,6 +148,7 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("early-return", early_return::main),
     ("early-return-local", early_return_local::main),
     ("embedded", embedded::main),
+    ("encryption", encryption::main),
     ("entity", entity::main),
     ("extensions", extensions::main),
     ("fan-out", fan_out::main),

@@ -18,6 +18,7 @@ page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(crate_readme, "../crates/abide/README.md");
+page!(data, "data.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
 page!(local_activities, "local-activities.md");

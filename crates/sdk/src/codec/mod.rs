@@ -37,8 +37,10 @@ mod texts;
 
 use std::{fmt, sync::Arc};
 
-use abide_core::{carried::Carrier, codec, payload::Payload};
-use bytes::Bytes;
+use abide_core::{carried::Carrier, codec};
+
+pub use abide_core::payload::Payload;
+pub use bytes::Bytes;
 
 #[cfg(feature = "codec-endpoint")]
 pub use self::endpoint::{CodecEndpoint, EndpointError};
