@@ -280,5 +280,6 @@ fn counted(
     Err(CodecError::refused(codec.name(), problem))
 }
 
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
+#[cfg(feature = "codecs")]
 mod tests;

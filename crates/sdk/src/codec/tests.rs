@@ -103,7 +103,8 @@ fn a_bomb_is_refused() {
 
 #[test]
 fn older_keys_still_decrypt_after_rotation() {
-    let [old, new] = ["old", "new"].map(|id| Key::new(id, id.repeat(32)[..32].as_bytes()).unwrap());
+    let [old, new] =
+        ["old", "new"].map(|id| Key::new(id, &id.repeat(32).as_bytes()[..32]).unwrap());
     let before = Codecs::new().encrypt(KeyRing::new(old.clone()));
     let after = KeyRing::new(new).also_reading(old).unwrap();
     let after = Codecs::new().encrypt(after);
