@@ -62,6 +62,8 @@ pub use self::{
     asked::{Asked, asked},
     attempt::TestAttempt,
     environment::TestEnvironment,
-    replay::{FolderError, History, ReplayError, record, replay_folder, replay_history},
+    replay::{
+        FolderError, History, ReplayError, decode_history, record, replay_folder, replay_history,
+    },
     worker::TestWorker,
 };

@@ -9,7 +9,7 @@ use abide_core::{
     codec::{self, DecodeError},
     event::Event,
 };
-use abide_sdk::{Registry, Workflow, replay};
+use abide_sdk::{Codecs, Registry, Workflow, codec::CodecError, replay};
 use bytes::Bytes;
 
 pub use abide_sdk::replay::ReplayError;
@@ -60,6 +60,18 @@ pub fn record(events: &[Event]) -> Bytes {
 /// The history may be of an open run. Payloads are not compared.
 pub fn replay_history<W: Workflow>(history: impl History) -> Result<(), ReplayError> {
     replay::replay(&only::<W>(), history.events()?)
+}
+
+/// The events of a history whose data is encoded, as `abide workflow history --record` writes it:
+/// `replay_history::<Order>(decode_history(bytes, &codecs).await?)?`.
+pub async fn decode_history(
+    history: impl History,
+    codecs: &Codecs,
+) -> Result<Vec<Event>, CodecError> {
+    let mut events =
+        history.events().map_err(|error| CodecError::refused("history", error.to_string()))?;
+    codecs.decode_history(&mut events).await?;
+    Ok(events)
 }
 
 /// Why replaying a folder failed.

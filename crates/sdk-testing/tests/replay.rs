@@ -4,10 +4,15 @@ extern crate abide_sdk as abide;
 
 use std::time::Duration;
 
-use abide::prelude::*;
+use abide::{
+    Codecs,
+    codec::{CodecProblem, Key, KeyRing},
+    prelude::*,
+};
 use abide_core::event::{Event, Fact};
 use abide_sdk_testing::{
-    FolderError, ReplayError, TestEnvironment, record, replay_folder, replay_history,
+    FolderError, ReplayError, TestEnvironment, decode_history, record, replay_folder,
+    replay_history,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -146,4 +151,21 @@ async fn all_histories_of_a_folder_are_replayed() {
     assert!(error.contains("3.history: the history cannot be read"), "{error}");
     let missing = replay_folder::<Parcel>(folder.path().join("missing")).unwrap_err();
     assert!(matches!(missing, FolderError::Unreadable { .. }), "{missing}");
+}
+
+#[tokio::test]
+async fn an_encoded_history_is_decoded_before_it_is_replayed() {
+    let codecs = Codecs::new().compress().encrypt(KeyRing::new(Key::generate("test")));
+    let env = TestEnvironment::new().await.with_codecs(codecs.clone());
+    env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.unwrap();
+    let parcel = env.client().start::<Parcel>("parcel", "a vase".to_owned()).await.unwrap();
+    assert_eq!(parcel.result().await.unwrap(), "packed a vase");
+    let raw = env.client().with_codecs(Codecs::new());
+    let stored = raw.handle::<Parcel>("parcel").history().await.unwrap();
+    assert!(!format!("{stored:?}").contains("vase"), "{stored:?}");
+    let recorded = record(&stored);
+    let events = decode_history(recorded.clone(), &codecs).await.unwrap();
+    replay_history::<Parcel>(events).unwrap();
+    let blind = decode_history(recorded, &Codecs::new()).await.unwrap_err();
+    assert_eq!(blind.problem(), CodecProblem::Missing);
 }

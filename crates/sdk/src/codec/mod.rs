@@ -37,7 +37,7 @@ mod texts;
 
 use std::{fmt, sync::Arc};
 
-use abide_core::{carried::Carrier, codec};
+use abide_core::{carried::Carrier, codec, event::Event};
 
 pub use abide_core::payload::Payload;
 pub use bytes::Bytes;
@@ -167,6 +167,11 @@ impl Codecs {
                 format!("was encoded more than {LAYERS_MAX} times"),
             )),
         }
+    }
+
+    /// Decodes the data of a history that was recorded as it is stored.
+    pub async fn decode_history(&self, events: &mut Vec<Event>) -> Result<(), CodecError> {
+        self.decode_all(events).await
     }
 
     /// Encodes all user data of a value. On an error the value is as it was.
