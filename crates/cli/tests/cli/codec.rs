@@ -21,16 +21,17 @@ impl Endpoint {
     fn start(folder: &Path) -> Self {
         let file = |name: &str| folder.join(name).display().to_string();
         let key = Ran::of(abide().args(["codec", "key", "2026-05"])).good();
-        fs::write(file("keys"), key).unwrap();
-        fs::write(file("token"), "a token for the tests\n").unwrap();
+        fs::write(file("keys"), key).expect("a file of keys");
+        fs::write(file("token"), "a token for the tests\n").expect("a file with a token");
         let mut command = abide();
         command.args(["codec", "serve", "--json", "--listen", "127.0.0.1:0"]);
         command.args(["--keys", &file("keys"), "--token-file", &file("token")]);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Self { child, url: ready["codec_endpoint"].as_str().unwrap().to_owned() }
+        let stdout = child.stdout.take().expect("its output");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
+        Self { child, url: ready["codec_endpoint"].as_str().expect("an address").to_owned() }
     }
 }
 
