@@ -54,6 +54,7 @@
 //! | `protobuf` | `abide::Proto`: protobuf messages as arguments and results |
 //! | `embedded` | `abide::embedded`: an engine in your own process |
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
+//! | `mimalloc` | sets the allocator of the program, which makes workers and embedded engines faster |
 
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -65,3 +66,8 @@ pub use abide_embedded as embedded;
 
 #[cfg(feature = "testing")]
 pub use abide_sdk_testing as testing;
+
+/// Values of workflows are allocated on one thread and freed on another; this allocator is good at that.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -4,6 +4,7 @@
 //! - `input` reads what is sent, `output` shows what comes back; the crate `abide-command` finds the
 //!   engine, prints, and says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
+//! - `new` creates a project.
 //! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per
 //!   command.
 //! - `codec` serves keys' owners: a codec endpoint, and keys.
@@ -16,6 +17,7 @@ mod codec;
 mod completions;
 mod demo;
 mod input;
+mod new;
 mod node;
 mod nodes;
 mod output;
@@ -25,7 +27,7 @@ mod timer;
 mod waits;
 mod workflow;
 
-use std::{env, process::ExitCode};
+use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 use abide_bench::Bench;
 use abide_command::{Common, Failed};
@@ -61,6 +63,7 @@ struct Cli {
 enum Command {
     Dev(node::dev::Dev),
     Serve(node::serve::Serve),
+    New(new::New),
     /// Start, inspect, signal, cancel and pause workflows
     #[command(subcommand, visible_alias = "w")]
     Workflow(workflow::Command),
@@ -89,13 +92,8 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// Workflows allocate many small values on one thread and free them on another; this allocator is
-/// good at that.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         // Help and the version come this way too, and are not errors.
         Err(error) if error.use_stderr() && env::args_os().any(|word| word == "--json") => {
@@ -117,11 +115,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line. Under the name `cargo-abide` this is a subcommand of cargo, which passes on the
+/// subcommand's name as the first argument.
+fn arguments() -> impl Iterator<Item = OsString> {
+    let mut words: Vec<OsString> = env::args_os().collect();
+    let program = words.first().map(Path::new).and_then(Path::file_stem);
+    if program.is_some_and(|name| name == "cargo-abide")
+        && words.get(1).is_some_and(|word| word == "abide")
+    {
+        words.remove(1);
+    }
+    words.into_iter()
+}
+
 async fn run(cli: Cli) -> Result<(), Failed> {
     let Cli { common, command } = cli;
     match command {
         Command::Dev(dev) => dev.run(&common).await,
         Command::Serve(serve) => serve.run(&common).await,
+        Command::New(new) => new.run(&common),
         Command::Workflow(command) => command.run(&common).await,
         Command::Waits(command) => command.run(&common).await,
         Command::Approvals(command) => command.run(&common).await,

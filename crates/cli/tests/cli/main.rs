@@ -10,6 +10,7 @@ mod crash;
 mod errors;
 mod faults;
 mod harness;
+mod new;
 mod nodes;
 mod people;
 mod policies;

@@ -1,0 +1,131 @@
+//! `abide new`: a project with a workflow, a worker, tests and a Dockerfile, which runs as it is.
+//!
+//! `template` is that project, called `my-orders`; `name` says what else it may be called.
+
+mod name;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use abide_command::{Common, Failed};
+use clap::Args;
+use serde_json::json;
+
+use self::name::Name;
+
+/// Create a project with a workflow, a worker, tests and a Dockerfile
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide new orders && cd orders && cargo test && cargo run
+  abide new orders --path ../abide")]
+pub(crate) struct New {
+    /// Folder to create; its last part is the name of the project
+    #[arg(value_name = "NAME")]
+    folder: PathBuf,
+    /// Folder of Abide's source, to build with it instead of the published crates
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+}
+
+/// What a file of the project is called there, and what is in it.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("template/Cargo.toml.txt")),
+    (".cargo/config.toml", include_str!("template/cargo-config.toml.txt")),
+    (".dockerignore", include_str!("template/dockerignore.txt")),
+    (".gitignore", include_str!("template/gitignore.txt")),
+    ("Dockerfile", include_str!("template/Dockerfile.txt")),
+    ("README.md", include_str!("template/README.md.txt")),
+    ("src/lib.rs", include_str!("template/src/lib.rs")),
+    ("src/main.rs", include_str!("template/src/main.rs")),
+    ("tests/order.rs", include_str!("template/tests/order.rs")),
+];
+
+/// The facade within Abide's source.
+const FACADE: &str = "crates/abide";
+
+impl New {
+    pub(crate) fn run(self, common: &Common) -> Result<(), Failed> {
+        let name = Name::of_folder(&self.folder)?;
+        let source = source(self.path.as_deref())?;
+        create(&self.folder)?;
+        for (path, text) in FILES {
+            write(&self.folder.join(path), &fill_in(text, &name, &source))?;
+        }
+        let folder = self.folder.display().to_string();
+        let hint = format!("Created {folder}. Try it:\n\n  cd {folder}\n  cargo test\n  cargo run");
+        common.output().say_lines(&json!({ "name": name.package, "folder": folder }), hint)
+    }
+}
+
+/// How the project's Cargo.toml names the crate `abide`.
+fn source(path: Option<&Path>) -> Result<String, Failed> {
+    let Some(path) = path else {
+        return Ok(format!("version = \"{}\"", env!("CARGO_PKG_VERSION")));
+    };
+    let facade = path.join(FACADE).canonicalize().map_err(|error| {
+        Failed::usage(format_args!("{} has no {FACADE}: {error}", path.display()))
+            .hint("name the folder of Abide's source, the one with its README.md")
+    })?;
+    // TOML takes the escapes of JSON.
+    Ok(format!("path = {}", json!(facade)))
+}
+
+fn create(folder: &Path) -> Result<(), Failed> {
+    fs::create_dir_all(folder.parent().unwrap_or(folder))
+        .map_err(|error| refused(folder, &error))?;
+    fs::create_dir(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failed::usage(format_args!("{} exists already", folder.display()))
+                .hint("choose another name, or remove the folder")
+        }
+        _ => refused(folder, &error),
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failed> {
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    written.map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failed {
+    Failed::refused(format_args!("cannot write {}: {error}", path.display()))
+}
+
+fn fill_in(text: &str, name: &Name, source: &str) -> String {
+    text.replace("my-orders", &name.package)
+        .replace("my_orders", &name.library)
+        .replace("ABIDE_SOURCE", source)
+        .replace("RUST_VERSION", env!("CARGO_PKG_RUST_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_names_the_published_crate_or_a_folder() {
+        let published = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
+        assert_eq!(source(None).unwrap(), published);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let facade = source(Some(&root)).unwrap();
+        assert!(
+            facade.starts_with("path = \"/") && facade.ends_with("/crates/abide\""),
+            "{facade}"
+        );
+        assert!(source(Some(Path::new("/"))).is_err());
+    }
+
+    #[test]
+    fn nothing_of_the_template_is_left() {
+        let name = Name::of_folder(Path::new("shop-floor")).unwrap();
+        let filled: String =
+            FILES.iter().map(|(_, text)| fill_in(text, &name, "version = \"9\"")).collect();
+        for left in ["my-orders", "my_orders", "ABIDE_SOURCE", "RUST_VERSION"] {
+            assert!(!filled.contains(left), "{left}");
+        }
+        assert!(filled.contains("name = \"shop-floor\"") && filled.contains("use shop_floor::{"));
+    }
+}

@@ -1,0 +1,60 @@
+//! `abide new`: the project that it creates compiles, passes its tests and runs.
+
+use std::{env, fs, path::Path, process::Command};
+
+use crate::harness::{Ran, abide};
+
+/// The root of the workspace.
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Cargo in the project, without a network and with the build of the workspace as far as it fits.
+fn cargo(project: &Path, arguments: &str) -> Ran {
+    let this = env::current_exe().expect("a test is a file");
+    let target = this.ancestors().nth(3).expect("tests are in target/<profile>/deps");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments.split(' ')).args(["--offline", "--quiet"]).current_dir(project);
+    // As in the workspace's Cargo.toml: crates with other settings would be built once more.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("CARGO_TARGET_DIR", target);
+    Ran::of(&mut command)
+}
+
+#[test]
+fn a_new_project_passes_its_tests_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let project = folder.path().join("shop");
+    let said = Ran::of(abide().arg("new").arg(&project).arg("--path").arg(root())).good();
+    assert!(said.starts_with("Created ") && said.contains("cargo test"), "{said}");
+
+    // A user's cargo chooses the newest versions; here those of the workspace are at hand.
+    fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock")).expect("both exist");
+    let tested = cargo(&project, "test").good();
+    assert!(tested.contains("2 passed"), "{tested}");
+    assert_eq!(cargo(&project, "run").good(), "Ada has paid\n");
+    assert!(project.join("shop.db").exists(), "what it did is stored");
+    assert_eq!(cargo(&project, "run -- swim").code, Some(1));
+}
+
+#[test]
+fn an_existing_folder_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let project = folder.path().join("shop");
+    fs::create_dir(&project).expect("a new folder");
+    let refused = Ran::of(abide().arg("new").arg(&project)).bad(2);
+    assert!(refused.contains("exists already"), "{refused}");
+    assert_eq!(fs::read_dir(&project).expect("it is there").count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn cargo_abide_is_the_same_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let subcommand = folder.path().join("cargo-abide");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_abide"), &subcommand).expect("a link");
+    // Cargo passes on the name of its subcommand.
+    let project = folder.path().join("shop");
+    Ran::of(Command::new(&subcommand).args(["abide", "new"]).arg(&project)).good();
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a project");
+    assert!(manifest.contains(concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"")));
+}
