@@ -71,7 +71,11 @@ impl Workspace {
 
     /// Whether the workspace has a package of this name.
     pub(crate) fn has_package(&self, name: &str) -> bool {
-        self.packages.iter().any(|package| package.name == name)
+        self.package(name).is_some()
+    }
+
+    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
     }
 }
 

@@ -39,7 +39,7 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 #[derive(Parser)]
 #[command(
     name = "abide",
-    version,
+    version = version(),
     after_help = "Begin with:
   abide dev
 
@@ -112,6 +112,14 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => failed.report(json),
+    }
+}
+
+/// The version, with the commit in a binary that `cargo xtask dist` has built.
+const fn version() -> &'static str {
+    match option_env!("ABIDE_VERSION") {
+        Some(version) => version,
+        None => env!("CARGO_PKG_VERSION"),
     }
 }
 

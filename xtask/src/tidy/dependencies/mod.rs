@@ -93,6 +93,7 @@ mod tests {
             version: version.to_owned(),
             license: Some(license.to_owned()),
             source: source.map(str::to_owned),
+            ..Crate::default()
         }
     }
 
