@@ -219,7 +219,8 @@ async fn troubled(client: &Client, reason: &str) {
 async fn a_run_whose_key_is_missing_waits_for_it() {
     let engine = Embedded::in_memory().await;
     let client = engine.client().with_codecs(Codecs::new().encrypt(keys("new")));
-    client.start::<Errand>("errand", "bread".to_owned()).await.unwrap();
+    let start = client.start::<Errand>("errand", "bread".to_owned());
+    start.memo("note", &secret("memo")).await.unwrap();
     let worker_with = |codecs: Codecs| {
         let worker = abide::Worker::new(&engine.client().with_codecs(codecs));
         Running::start(worker.workflow::<Errand>().activity(buy))
@@ -231,6 +232,10 @@ async fn a_run_whose_key_is_missing_waits_for_it() {
     client.handle::<Errand>("errand").repair().await.unwrap();
     assert_eq!(client.handle::<Errand>("errand").result().await.unwrap(), "one bread");
     let blind = engine.client().with_codecs(Codecs::new().encrypt(keys("old")));
+    // Without codecs data is as it is, for programs that only look.
+    let none = engine.client().handle::<Errand>("errand");
+    assert_eq!(none.describe().await.unwrap().memo["note"].metadata["key-id"], "new");
+    assert!(matches!(none.result().await, Err(ClientError::Payload(_))));
     match blind.handle::<Errand>("errand").result().await {
         Err(ClientError::Codec(error)) => assert_eq!(error.problem(), CodecProblem::Missing),
         other => panic!("{other:?}"),
