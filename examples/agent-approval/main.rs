@@ -92,7 +92,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // Ada finds the request in her inbox. Meanwhile the agent waits, for hours if necessary.
     env.skip(minutes(30)).await;
-    for request in client.approvals(Default::default(), 10).await? {
+    for request in client.approvals(Default::default()).take(10).await? {
         println!("for ada: {}", request.subject);
         request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
     }

@@ -49,7 +49,7 @@ pub async fn main() -> anyhow::Result<()> {
     }
 
     // All pending approvals can be listed, over all runs: this is Ada's inbox.
-    for request in client.approvals(WaitFilter::default(), 10).await? {
+    for request in client.approvals(WaitFilter::default()).take(10).await? {
         if request.concerns(&["ada"]) {
             println!("for ada: {} ({})", request.subject, request.choices.join(" or "));
             let receipt =

@@ -55,6 +55,6 @@ pub async fn main() -> anyhow::Result<()> {
 
     let batch = client.start::<Upgrade>("upgrade-all", Position::default()).await?;
     println!("{} records", batch.result().await?);
-    println!("{} runs", client.runs(RunFilter::default(), 100).await?.len());
+    println!("{} runs", client.runs(RunFilter::default()).take(100).await?.len());
     Ok(())
 }

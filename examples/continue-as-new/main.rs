@@ -71,7 +71,7 @@ pub async fn main() -> anyhow::Result<()> {
     let sofar = counter.result().await?;
     println!("{} visitors, counted by more than one run: {}", sofar.visitors, sofar.runs > 1);
 
-    let runs = client.runs(RunFilter::default(), 100).await?;
+    let runs = client.runs(RunFilter::default()).take(100).await?;
     println!("as many runs are listed: {}", runs.len() == sofar.runs as usize);
     Ok(())
 }

@@ -81,7 +81,7 @@ async fn count(client: &Client, bar: &indicatif::ProgressBar) -> Result<u64, Fai
     let mut filter = WaitFilter::default();
     let mut count = 0;
     loop {
-        let page = client.waits(filter.clone(), PAGE).await?;
+        let page = client.waits_page(filter.clone(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(count) };
         filter.after = Some(last.position());
         count += page.len() as u64;

@@ -30,6 +30,13 @@ pub struct RunRow {
     pub details: Bytes,
 }
 
+impl RunRow {
+    /// Where the row stands in lists: what a page that follows it begins after.
+    pub const fn position(&self) -> (Timestamp, RunId) {
+        (self.started_at, self.run)
+    }
+}
+
 /// How a run stands, as lists show and filter it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunStatus {

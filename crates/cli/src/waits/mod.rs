@@ -52,7 +52,7 @@ pub(crate) async fn pages(
 ) -> Result<Vec<WaitRow>, Failed> {
     let mut rows = Vec::new();
     while rows.len() < limit {
-        let page = client.waits(filter.clone(), PAGE).await?;
+        let page = client.waits_page(filter.clone(), PAGE).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.position());
         rows.extend(page.into_iter().filter(|row| passes(row)));

@@ -60,7 +60,7 @@ pub(crate) async fn pages(
 ) -> Result<Vec<RunRow>, Failed> {
     let mut rows: Vec<RunRow> = Vec::new();
     while rows.len() < limit {
-        let page = client.runs(filter.clone(), limit - rows.len()).await?;
+        let page = client.runs_page(filter.clone(), limit - rows.len()).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some((last.started_at, last.run));
         rows.extend(page);

@@ -38,7 +38,7 @@ impl Purchase {
 }
 
 async fn inbox(engine: &Embedded) -> Vec<WaitingRequest> {
-    engine.client().approvals(WaitFilter::default(), 100).await.unwrap()
+    engine.client().approvals(WaitFilter::default()).take(100).await.unwrap()
 }
 
 fn opened(fact: &Fact) -> bool {
@@ -74,7 +74,7 @@ async fn open_requests_of_all_runs_are_listed_the_most_urgent_first_and_answered
     assert!(first.concerns(&["accounting"]) && !first.concerns(&["mallory"]));
 
     let page = WaitFilter { after: Some(first.position.clone()), ..WaitFilter::default() };
-    assert_eq!(client.approvals(page, 1).await.unwrap(), listed[1..2]);
+    assert_eq!(client.approvals(page).take(1).await.unwrap(), listed[1..2]);
 
     for request in &listed {
         let receipt = request.answer(&client, Answer::reject("purchase", "ada")).await.unwrap();

@@ -76,7 +76,7 @@ async fn a_wait_is_listed_moved_and_followed() {
         since_before: Some(clock.now().saturating_add(seconds(1))),
         ..WaitFilter::default()
     };
-    let [row] = client.waits(filter, 10).await.unwrap().try_into().unwrap();
+    let [row] = client.waits(filter).take(10).await.unwrap().try_into().unwrap();
     assert_eq!(WaitKey::from_bytes(&row.wait), Some(wait.key.clone()));
     assert_eq!((row.until, row.timer), (wait.until, wait.timer.clone()));
     assert_eq!(handle.describe().await.unwrap().waits, std::slice::from_ref(&wait));

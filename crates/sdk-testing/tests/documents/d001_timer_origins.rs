@@ -197,7 +197,7 @@ async fn a_retry_that_the_engine_makes_shows_the_same_origin_while_it_waits() {
     let sale = site.client().start::<Sale>("sale", false).await.unwrap();
     let filter = WaitFilter { kind: Some(WaitKind::ActivityRetry), ..WaitFilter::default() };
     let wait = loop {
-        match site.client().waits(filter.clone(), 10).await.unwrap().pop() {
+        match site.client().waits(filter.clone()).take(10).await.unwrap().pop() {
             Some(wait) => break wait,
             None => tokio::task::yield_now().await,
         }
@@ -208,7 +208,7 @@ async fn a_retry_that_the_engine_makes_shows_the_same_origin_while_it_waits() {
     assert_eq!(shown.origin, Some(Origin::ActivityRetry { execution }));
     // The second delay is not asked for before the first is over.
     site.pass(seconds(1));
-    while site.client().waits(filter.clone(), 10).await.unwrap().iter().all(|it| *it == wait) {
+    while site.client().waits(filter.clone()).take(10).await.unwrap().iter().all(|it| *it == wait) {
         tokio::task::yield_now().await;
     }
     site.pass(seconds(2));
@@ -310,7 +310,7 @@ async fn a_retry_of_a_child_that_the_engine_makes_shows_its_origin_while_it_wait
     let depot = site.client().start::<Depot>("depot", ()).await.unwrap();
     let filter = WaitFilter { kind: Some(WaitKind::ChildRetry), ..WaitFilter::default() };
     let wait = loop {
-        match site.client().waits(filter.clone(), 10).await.unwrap().pop() {
+        match site.client().waits(filter.clone()).take(10).await.unwrap().pop() {
             Some(wait) => break wait,
             None => tokio::task::yield_now().await,
         }
@@ -323,7 +323,7 @@ async fn a_retry_of_a_child_that_the_engine_makes_shows_its_origin_while_it_wait
     assert_eq!((described.attempt, described.begins_at), (2, Some(wait.until)));
     site.pass(seconds(1));
     depot.result().await.expect_err("it fails twice");
-    assert_eq!(site.client().waits(filter, 10).await.unwrap(), []);
+    assert_eq!(site.client().waits(filter).take(10).await.unwrap(), []);
     worker.kill().await;
 }
 
@@ -374,7 +374,7 @@ async fn the_sentinel_survives_exactly() {
     let again = one.history().await.unwrap();
     assert_eq!(again, history);
     assert_eq!(one.describe().await.unwrap().waits[0].until, sentinel());
-    let waits = site.client().waits(WaitFilter::default(), 10).await.unwrap();
+    let waits = site.client().waits(WaitFilter::default()).take(10).await.unwrap();
     assert_eq!(waits[0].until, sentinel());
     replay_history::<One>(record(&history)).unwrap();
 }

@@ -132,7 +132,7 @@ async fn a_wait_with_a_deadline_is_shown_as_one_wait() {
     until(&approval, |fact| matches!(fact, Fact::TimerStarted(_))).await;
     let (since, due) = (site.now(), site.now().saturating_add(minutes(5)));
 
-    let waits = site.client().waits(WaitFilter::default(), 10).await.unwrap();
+    let waits = site.client().waits(WaitFilter::default()).take(10).await.unwrap();
     let [wait] = &*waits else { panic!("not one wait: {waits:?}") };
     assert_eq!((wait.kind, wait.name.as_str()), (WaitKind::Condition, "approval.ready"));
     assert_eq!((wait.since, wait.until), (since, due));

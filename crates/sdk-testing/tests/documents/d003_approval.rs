@@ -134,7 +134,7 @@ async fn a_run_whose_request_is_not_needed_any_more_can_be_cancelled() {
     let run = env.client().start::<Reviewed>("reviewed", input("r")).await.unwrap();
     run.cancel().await.unwrap();
     assert!(matches!(run.result().await, Err(ClientError::RunCancelled(_))));
-    assert!(env.client().approvals(Default::default(), 10).await.unwrap().is_empty());
+    assert!(env.client().approvals(Default::default()).take(10).await.unwrap().is_empty());
 }
 
 /// A yes with a name, or no answer.

@@ -83,7 +83,7 @@ async fn a_request_is_in_the_list_after_a_crash_and_can_be_answered_from_there()
     site.reopen().await;
     let worker = site.work(set_up);
     let client = site.client();
-    let [request] = &client.approvals(WaitFilter::default(), 10).await.unwrap()[..] else {
+    let [request] = &client.approvals(WaitFilter::default()).take(10).await.unwrap()[..] else {
         panic!("one request waits");
     };
     assert_eq!((request.request.as_str(), request.subject.as_str()), ("budget", "A budget"));
@@ -98,7 +98,7 @@ async fn a_request_is_in_the_list_after_a_crash_and_can_be_answered_from_there()
     assert_eq!(receipt.effect, Effect::Decided);
     let asking = client.handle::<Asking>("asking");
     assert_eq!(asking.result().await.unwrap(), "Some(Approve) by [\"ada\"]");
-    assert!(client.approvals(WaitFilter::default(), 10).await.unwrap().is_empty());
+    assert!(client.approvals(WaitFilter::default()).take(10).await.unwrap().is_empty());
     worker.kill().await;
 }
 
@@ -116,7 +116,7 @@ async fn the_list_comes_in_pages_the_most_urgent_first() {
     let mut after = None;
     loop {
         let filter = WaitFilter { after: after.take(), ..WaitFilter::default() };
-        let page = client.approvals(filter, 2).await.unwrap();
+        let page = client.approvals(filter).take(2).await.unwrap();
         let Some(last) = page.last() else { break };
         assert!(page.len() <= 2);
         after = Some(last.position.clone());
@@ -186,7 +186,7 @@ async fn a_client_moves_the_deadline_as_often_as_the_request_allows_over_a_hando
     site.reopen().await;
     let worker = site.work(set_up);
     let (client, asking) = (site.client(), site.client().handle::<Asking>("asking"));
-    let request = client.approvals(WaitFilter::default(), 10).await.unwrap().remove(0);
+    let request = client.approvals(WaitFilter::default()).take(10).await.unwrap().remove(0);
     assert_eq!((request.since, request.until), (begun, Some(begun + hours(2))));
     assert_eq!(request.actors, ["grace"]);
 

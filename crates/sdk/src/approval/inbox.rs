@@ -11,7 +11,7 @@ use abide_core::{
 use super::{Answer, Receipt, actors};
 use crate::{
     Timestamp,
-    client::{Client, ClientError},
+    client::{Client, ClientError, List},
     payload::{self, AsPayload, PayloadError},
 };
 
@@ -44,17 +44,26 @@ pub struct WaitingRequest {
 }
 
 impl Client {
-    /// Lists the open requests of all runs, the most urgent first. The filter's kind is always that
-    /// of approvals.
-    pub async fn approvals(
+    /// Lists the open requests of all runs, the most urgent first:
+    /// `client.approvals(filter).take(10).await?`. The filter's kind is always that of approvals.
+    pub fn approvals(&self, filter: WaitFilter) -> List<WaitingRequest> {
+        List::new(self.fetch_waits(of_approvals(filter), WaitingRequest::of))
+    }
+
+    /// One page of [`Client::approvals`], of at most `limit` requests. For the next page, pass the
+    /// [`position`](WaitingRequest::position) of the last one as `after`.
+    pub async fn approvals_page(
         &self,
         filter: WaitFilter,
         limit: usize,
     ) -> Result<Vec<WaitingRequest>, ClientError> {
-        let filter = WaitFilter { kind: Some(WaitKind::Approval), ..filter };
-        let rows = self.waits(filter, limit).await?;
+        let rows = self.waits_page(of_approvals(filter), limit).await?;
         Ok(rows.into_iter().filter_map(WaitingRequest::of).collect())
     }
+}
+
+fn of_approvals(filter: WaitFilter) -> WaitFilter {
+    WaitFilter { kind: Some(WaitKind::Approval), ..filter }
 }
 
 impl WaitingRequest {

@@ -7,7 +7,10 @@ use abide_core::{
     operation::{HistoryPage, RunTarget},
 };
 
-use super::{Client, ClientError, WorkflowHandle};
+use super::{
+    Client, ClientError, WorkflowHandle,
+    list::{Fetch, List, Page},
+};
 
 /// Reads the history of a run as it grows.
 pub struct HistoryFollower {
@@ -16,18 +19,9 @@ pub struct HistoryFollower {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// All events of the run so far.
-    pub async fn history(&self) -> Result<Vec<Event>, ClientError> {
-        let mut reader = self.follow_history();
-        let mut history = Vec::new();
-        loop {
-            let page = self.client.ask(reader.followed.page()).await?;
-            let more = page.more;
-            history.extend(reader.take(page).await?);
-            if !more {
-                return Ok(history);
-            }
-        }
+    /// The events of the run so far: `handle.history().await?`, or one by one.
+    pub fn history(&self) -> List<Event> {
+        List::new(fetch(self.follow_history()))
     }
 
     /// Follows the history of the run from its first event.
@@ -35,6 +29,18 @@ impl<W> WorkflowHandle<W> {
         let target = RunTarget { run: self.run_id(), ..self.target() };
         HistoryFollower { client: self.client.clone(), followed: FollowedHistory::new(target, 0) }
     }
+}
+
+/// The next page of events so far. Pages have the size that the engine chooses.
+fn fetch(mut follower: HistoryFollower) -> Fetch<Event> {
+    Box::new(move |_| {
+        Box::pin(async move {
+            let page = follower.client.ask(follower.followed.page()).await?;
+            let more = page.more;
+            let rows = follower.take(page).await?;
+            Ok(Page { rows, next: more.then(|| fetch(follower)) })
+        })
+    })
 }
 
 impl HistoryFollower {

@@ -10,6 +10,7 @@ mod drawn;
 mod error;
 mod handle;
 mod history;
+mod list;
 mod message;
 mod repeat;
 mod start;
@@ -24,12 +25,11 @@ use abide_core::{
     ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
-    operation::{CountRuns, ListNodes, ListRuns, ListWaits},
+    operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
     payload::Payloads,
     tally::{Tallied, Tally},
 };
 
-use self::drawn::drawn_id;
 pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
@@ -37,11 +37,16 @@ pub use self::{
     error::ClientError,
     handle::WorkflowHandle,
     history::HistoryFollower,
+    list::List,
     message::Signal,
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
     waits::{ShownWait, WaitKey, WaitsFollower},
     with_update::{StartWithUpdate, StartedWithUpdate},
+};
+use self::{
+    drawn::drawn_id,
+    list::{Fetch, Page},
 };
 use crate::{codec::Codecs, definition::Workflow, transport::Transport};
 
@@ -176,11 +181,37 @@ impl Client {
         WorkflowKey { namespace: self.namespace.clone(), workflow }
     }
 
-    /// Lists at most `limit` runs of the client's namespace, newest first.
-    pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, ClientError> {
+    /// Lists the runs of the client's namespace, newest first: `client.runs(filter).take(10).await?`.
+    pub fn runs(&self, filter: RunFilter) -> List<RunRow> {
+        List::new(self.fetch_runs(filter))
+    }
+
+    /// One page of [`Client::runs`], of at most `limit` rows; the engine has a bound too. For the
+    /// next page, pass the [`RunRow::position`] of the last row as `after`.
+    pub async fn runs_page(
+        &self,
+        filter: RunFilter,
+        limit: usize,
+    ) -> Result<Vec<RunRow>, ClientError> {
+        Ok(self.list_runs(filter, limit).await?.rows)
+    }
+
+    async fn list_runs(&self, filter: RunFilter, limit: usize) -> Result<RunRows, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
-        let runs = self.ask(ListRuns { filter, limit: Some(limit) }).await?;
-        Ok(runs.rows)
+        self.ask(ListRuns { filter, limit: Some(limit) }).await
+    }
+
+    fn fetch_runs(&self, filter: RunFilter) -> Fetch<RunRow> {
+        let client = self.clone();
+        Box::new(move |limit| {
+            Box::pin(async move {
+                let RunRows { rows, more } = client.list_runs(filter.clone(), limit).await?;
+                let last = rows.last().filter(|_| more).map(RunRow::position);
+                let next =
+                    last.map(|after| client.fetch_runs(RunFilter { after: Some(after), ..filter }));
+                Ok(Page { rows, next })
+            })
+        })
     }
 
     /// How many runs of the client's namespace match the filter.
@@ -199,16 +230,45 @@ impl Client {
         self.ask(tally).await
     }
 
-    /// Lists what runs of the client's namespace wait for, by due time. To get the next page, pass
-    /// the [`WaitRow::position`] of the last row.
-    pub async fn waits(
+    /// Lists what runs of the client's namespace wait for, by due time:
+    /// `client.waits(filter).take(10).await?`.
+    pub fn waits(&self, filter: WaitFilter) -> List<WaitRow> {
+        List::new(self.fetch_waits(filter, Some))
+    }
+
+    /// One page of [`Client::waits`], of at most `limit` rows; the engine has a bound too. For the
+    /// next page, pass the [`WaitRow::position`] of the last row as `after`.
+    pub async fn waits_page(
         &self,
         filter: WaitFilter,
         limit: usize,
     ) -> Result<Vec<WaitRow>, ClientError> {
+        Ok(self.list_waits(filter, limit).await?.rows)
+    }
+
+    async fn list_waits(&self, filter: WaitFilter, limit: usize) -> Result<WaitRows, ClientError> {
         let filter = WaitFilter { namespace: Some(self.namespace.clone()), ..filter };
-        let waits = self.ask(ListWaits { filter, limit: Some(limit) }).await?;
-        Ok(waits.rows)
+        self.ask(ListWaits { filter, limit: Some(limit) }).await
+    }
+
+    /// Pages of waits, as what `read` makes of each.
+    pub(crate) fn fetch_waits<T: Send + 'static>(
+        &self,
+        filter: WaitFilter,
+        read: fn(WaitRow) -> Option<T>,
+    ) -> Fetch<T> {
+        let client = self.clone();
+        Box::new(move |limit| {
+            Box::pin(async move {
+                let WaitRows { rows, more } = client.list_waits(filter.clone(), limit).await?;
+                let last = rows.last().filter(|_| more).map(WaitRow::position);
+                let rows = rows.into_iter().filter_map(read).collect();
+                let next = last.map(|after| {
+                    client.fetch_waits(WaitFilter { after: Some(after), ..filter }, read)
+                });
+                Ok(Page { rows, next })
+            })
+        })
     }
 
     /// Lists the nodes of the cluster by name; they serve all namespaces.

@@ -44,7 +44,7 @@ async fn the_end_of_a_wait_without_deadline_survives_the_wire_exactly() {
     };
     assert_eq!(fire_at, never);
     assert_eq!(waiter.describe().await.unwrap().waits[0].until, never);
-    let waits = client.waits(WaitFilter::default(), 10).await.unwrap();
+    let waits = client.waits(WaitFilter::default()).take(10).await.unwrap();
     assert_eq!(waits[0].until, never);
 
     // The worker keeps no run, so it replays what it has read from the server.
