@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide::{event::Fact, prelude::*, testing::TestEnvironment};
+use abide::{prelude::*, testing::TestEnvironment};
 
 #[derive(Default)]
 struct Auction {
@@ -73,9 +73,8 @@ pub async fn main() -> anyhow::Result<()> {
     println!("after {} minutes", env.now().saturating_since(begun).as_secs() / 60);
 
     let history = auction.history().await?;
-    let count = |what: fn(&Fact) -> bool| history.iter().filter(|it| what(&it.body.fact)).count();
-    let timers = count(|fact| matches!(fact, Fact::TimerStarted(_)));
-    let moves = count(|fact| matches!(fact, Fact::TimerRescheduled(_)));
+    let count = |name| history.iter().filter(|event| event.name() == name).count();
+    let (timers, moves) = (count("TimerStarted"), count("TimerRescheduled"));
     println!("{timers} timer, moved {moves} times");
     Ok(())
 }

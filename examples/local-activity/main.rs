@@ -2,7 +2,7 @@
 //! need no queue, no durable attempt and no workflow task of their own: several of them share one
 //! task and add one event each.
 
-use abide::{embedded::Embedded, event::Event, prelude::*};
+use abide::{WorkflowHandle, embedded::Embedded, prelude::*};
 
 #[activity]
 async fn in_stock(item: String) -> bool {
@@ -63,16 +63,16 @@ pub async fn main() -> anyhow::Result<()> {
 
     let quote = client.start::<Quote>("quote", input.clone()).await?;
     println!("{}", quote.result().await?);
-    println!("local: {}", cost(&quote.history().await?));
+    println!("local: {}", cost(&quote).await?);
 
     let quote = client.start::<SlowQuote>("slow-quote", input).await?;
     println!("{}", quote.result().await?);
-    println!("ordinary: {}", cost(&quote.history().await?));
+    println!("ordinary: {}", cost(&quote).await?);
     Ok(())
 }
 
-fn cost(history: &[Event]) -> String {
-    let names = history.iter().map(|event| event.body.fact.name());
-    let tasks = names.filter(|name| *name == "TaskCompleted").count();
-    format!("{tasks} tasks, {} events", history.len())
+async fn cost<W>(quote: &WorkflowHandle<W>) -> Result<String, abide::ClientError> {
+    let history = quote.history().await?;
+    let tasks = history.iter().filter(|event| event.name() == "TaskCompleted").count();
+    Ok(format!("{tasks} tasks, {} events", history.len()))
 }

@@ -27,6 +27,7 @@ commands:
   minimal-versions  a build with the oldest versions that the Cargo.toml files allow
   tidy              only the checks on how the source tree is kept
   codegen           generate the code of proto/history.proto
+  api               record the public API in crates/abide/public-api.txt
   golden            record new golden files in xtask/golden.txt
   help              this text";
 
@@ -53,6 +54,7 @@ fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
         ["codegen"] => codegen::run().map_err(|error| {
             Problem::new("proto/history.proto", error.to_string(), "correct the schema").into()
         }),
+        ["api"] => tidy::api::record(&Workspace::load()?),
         ["golden"] => tidy::golden::record(&Workspace::load()?),
         ["help" | "--help" | "-h"] => {
             output::line(USAGE);

@@ -34,38 +34,87 @@
 //! }
 //! ```
 //!
-//! # Where to go next
+//! # What is where
 //!
-//! - The guide is in the folder `docs` of the repository; the folder `examples` has small programs
-//!   that show one idea each.
-//! - [`Context`] is the API of workflow code; [`ActivityContext`] is the API of activities.
-//! - `Client` and `WorkflowHandle` start workflows and send them messages; `Worker` runs them.
-//! - [`Error`] describes failures in a workflow, `ClientError` failures of a client's call.
+//! - In workflow code: [`Context`] and what it returns, in [`context`]; [`Error`], [`RetryPolicy`],
+//!   [`Saga`], [`join!`], [`select!`], [`join_all`].
+//! - In activities: [`ActivityContext`] and [`ActivityError`].
+//! - Around them: `Client`, `WorkflowHandle` and `Worker`; the calls that a client makes are in
+//!   `client`, the rows that it lists in [`list`].
+//! - [`approval`] asks people; `embedded` is an engine in your process; `testing` is for tests.
+//! - [`prelude`] has what most files need.
+//!
+//! The guide is in the folder `docs` of the repository; the folder `examples` has small programs that
+//! show one idea each.
 //!
 //! # Features
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]` |
+//! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]`, `condition!` |
 //! | `grpc` (default) | `Client::connect`: connects to a server; includes `worker` |
 //! | `worker` | workers and clients, over any transport |
 //! | `codecs` | `abide::codec`: compressed and encrypted payloads, large payloads by reference |
 //! | `codec-endpoint` | `abide::codec::CodecEndpoint`: decodes payloads for the command line |
 //! | `protobuf` | `abide::Proto`: protobuf messages as arguments and results |
-//! | `embedded` | `abide::embedded`: an engine in your own process |
+//! | `embedded` | `abide::embedded`: an engine in your own process, on an SQLite file or in memory |
+//! | `postgres` | `Embedded::open("postgres://…")`; includes `embedded` |
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
 //! | `mimalloc` | sets the allocator of the program, which makes workers and embedded engines faster |
 
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub use abide_sdk::*;
-
+pub mod approval;
+#[cfg(feature = "worker")]
+pub mod client;
+#[cfg(feature = "worker")]
+pub mod codec;
+pub mod context;
 #[cfg(feature = "embedded")]
-pub use abide_embedded as embedded;
-
+pub mod embedded;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+pub mod ids;
+pub mod list;
+pub mod payload;
+pub mod prelude;
 #[cfg(feature = "testing")]
-pub use abide_sdk_testing as testing;
+pub mod testing;
+pub mod time;
+#[cfg(feature = "worker")]
+pub mod worker;
+
+// Definitions.
+#[cfg(feature = "protobuf")]
+pub use abide_sdk::Proto;
+pub use abide_sdk::{AsPayload, Binary, PayloadError, RawPayload, Workflow};
+#[cfg(feature = "macros")]
+pub use abide_sdk::{activities, activity, condition, workflow};
+
+// Workflow code.
+pub use abide_sdk::{
+    Cancellation, Canceller, Condition, ConflictPolicy, Context, Deadline, MoveError, NextRun,
+    OnCancel, Outcome, ParentClosePolicy, RetryPolicy, ReusePolicy, Saga, Timestamp, Window,
+    first_success, join, join_all, select, try_join, try_join_all,
+};
+
+// Activities.
+pub use abide_sdk::{ActivityContext, ActivityError};
+
+// Failures.
+pub use abide_sdk::{
+    ActivityFailure, BoxError, ChildFailure, Error, ExternalFailure, Failure, FailureKind, Result,
+    RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
+};
+
+// Clients and workers.
+#[cfg(feature = "worker")]
+pub use abide_sdk::{Client, ClientError, RunningWorker, Worker, WorkerError, WorkflowHandle};
+
+// What the macros refer to. Not part of the API: it may change at any time.
+#[doc(hidden)]
+pub use abide_sdk::__private;
 
 /// Values of workflows are allocated on one thread and freed on another; this allocator is good at that.
 #[cfg(feature = "mimalloc")]

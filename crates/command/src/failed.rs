@@ -3,7 +3,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use abide::{Failure, client::ClientError};
+use abide::{ClientError, Failure};
 use abide_core::{operation::CallError, run::Refusal, visible::visible_lines};
 use serde_json::json;
 

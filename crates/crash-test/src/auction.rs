@@ -5,11 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::{
-    Client, MoveError, Timestamp,
-    client::{ClientError, WorkflowHandle},
-    prelude::*,
-};
+use abide::{Client, ClientError, MoveError, Timestamp, WorkflowHandle, prelude::*};
 use abide_core::run::Refusal;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};

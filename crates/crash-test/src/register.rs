@@ -7,11 +7,7 @@ use std::{
     time::Duration,
 };
 
-use abide::{
-    Client,
-    client::{ClientError, WorkflowHandle},
-    prelude::*,
-};
+use abide::{Client, ClientError, WorkflowHandle, prelude::*};
 use fastrand::Rng;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 

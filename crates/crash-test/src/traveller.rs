@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use abide::{Client, client::ClientError};
+use abide::{Client, ClientError};
 use fastrand::Rng;
 use tokio::{sync::watch, time::timeout};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use abide::worker::Worker;
+use abide::Worker;
 use abide_command::{Common, Failed};
 
 use crate::{

@@ -84,8 +84,8 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
             #(#constants)*
         }
 
-        impl ::abide::activity::Activities for #own_type {
-            const ACTIVITIES: &'static [&'static dyn ::abide::activity::ActivityHandler<Self>] =
+        impl ::abide::__private::activity::Activities for #own_type {
+            const ACTIVITIES: &'static [&'static dyn ::abide::__private::activity::ActivityHandler<Self>] =
                 &[#(&Self::#names),*];
         }
     })
@@ -158,8 +158,8 @@ impl Definition {
         let name = options.wire_name(ident);
         let (input, output) = (signature.input(), &signature.output.value);
         let travels = signature.travels();
-        let ty = quote!(::abide::ActivityDef<#state, #input, #output>);
-        (ty, quote!(::abide::ActivityDef::new(#name, #travels, #code)))
+        let ty = quote!(::abide::__private::ActivityDef<#state, #input, #output>);
+        (ty, quote!(::abide::__private::ActivityDef::new(#name, #travels, #code)))
     }
 }
 
@@ -170,7 +170,8 @@ impl Signature {
         let (names, pattern) = (self.names(), self.pattern());
         let shared = self.receiver.is_some().then(|| quote!(shared,));
         let context = self.context.then(|| quote!(ctx,));
-        let unused = (!self.context).then(|| quote!(let _: ::abide::ActivityContext = ctx;));
+        let unused =
+            (!self.context).then(|| quote!(let _: ::abide::__private::ActivityContext = ctx;));
         let call = self.returned(&quote!(#path(#shared #context #(#names),*).await));
         quote! {
             #unused

@@ -60,7 +60,9 @@ pub(crate) fn expand(tokens: TokenStream) -> syn::Result<TokenStream> {
         None => quote!(::std::option::Option::None),
     };
     let body = &closure.body;
-    Ok(quote!(::abide::Condition::checked(#key, #fingerprint, move |#argument| -> bool { #body })))
+    Ok(
+        quote!(::abide::__private::Condition::checked(#key, #fingerprint, move |#argument| -> bool { #body })),
+    )
 }
 
 /// Enforces the engine's rule for keys at compile time.

@@ -95,7 +95,7 @@ impl Signature {
             1 => Ident::new("one", place),
             _ => Ident::new("several", place),
         };
-        quote_spanned!(place=> ::abide::payload::Arguments::<#input>::#count())
+        quote_spanned!(place=> ::abide::__private::payload::Arguments::<#input>::#count())
     }
 
     /// Generated names for the arguments.
@@ -116,7 +116,7 @@ impl Signature {
     /// Wraps the call as a `Result<value, ReturnedError>`.
     pub(crate) fn returned(&self, call: &TokenStream) -> TokenStream {
         if self.output.fallible {
-            quote!((#call).map_err(|error| ::abide::__returned!(error)))
+            quote!((#call).map_err(|error| ::abide::__private::__returned!(error)))
         } else {
             quote!(::std::result::Result::Ok(#call))
         }

@@ -37,7 +37,7 @@ pub mod executor;
 pub mod future;
 #[cfg(feature = "grpc")]
 pub mod grpc;
-pub mod join;
+pub mod join_macro;
 mod panic;
 pub mod parallel;
 pub mod payload;
@@ -48,7 +48,7 @@ pub mod replay;
 mod retry;
 mod returned;
 mod saga;
-pub mod select;
+pub mod select_macro;
 pub mod time;
 pub mod transport;
 mod typed;
@@ -95,6 +95,7 @@ pub use abide_core::{
 #[doc(hidden)]
 pub mod __private {
     pub use crate::typed::{Kind, Plain, PlainKind, Typed, TypedKind};
+    pub use crate::*;
 }
 
 /// What workflows and activities need, for a glob import.

@@ -4,7 +4,7 @@
 
 use std::any::{TypeId, type_name};
 
-use abide_core::payload::{Payload, Payloads};
+pub use abide_core::payload::{Payload, Payloads};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -1,7 +1,9 @@
 //! Checks of the source tree. One file per check; each is a function of the files or the packages
 //! and returns what it finds. A test runs them all, so `cargo test` covers them. Nothing here
-//! changes a file, except [`golden::record`].
+//! changes a file, except [`golden::record`] and
+//! [`api::record`].
 
+pub(crate) mod api;
 mod arrows;
 mod banned_words;
 pub(crate) mod dependencies;
@@ -31,6 +33,7 @@ const FILE_CHECKS: &[(&str, FileCheck)] = &[
     ("banned words", banned_words::check),
     ("markdown", markdown::check),
     ("examples", examples::check),
+    ("public api", api::check),
 ];
 
 /// Runs all checks and prints the result of each.

@@ -8,7 +8,7 @@ mod program;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use abide::worker::ReplayOutcome;
+use abide::__private::worker::ReplayOutcome;
 use abide_command::{Common, Failed, Output, Table, time::parse_length};
 use abide_core::{list::RunFilter, visible::visible};
 use clap::Args;

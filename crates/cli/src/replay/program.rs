@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use abide::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
+use abide::__private::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
 use abide_command::Failed;
 use tokio::process::{Child, Command};
 

@@ -16,10 +16,7 @@ mod terminate;
 mod update;
 mod update_result;
 
-use abide::{
-    Client, ClientError,
-    client::{Untyped, WorkflowHandle},
-};
+use abide::{Client, ClientError, WorkflowHandle, client::Untyped};
 use abide_command::{Common, Failed, Output};
 use abide_core::ids::RunId;
 use clap::{Args, Subcommand};

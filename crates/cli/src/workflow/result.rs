@@ -2,10 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use abide::{
-    ClientError,
-    client::{Untyped, WorkflowHandle},
-};
+use abide::{ClientError, WorkflowHandle, client::Untyped};
 use abide_command::{Common, Failed, Output};
 use abide_core::{
     payload::{Payload, Payloads},

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use abide::{
-    ClientError, ReusePolicy,
-    client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped, WorkflowHandle},
+    ClientError, ReusePolicy, WorkflowHandle,
+    client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped},
 };
 use abide_command::{Common, Failed, Output, time::parse_length};
 use abide_core::{operation::ConflictPolicy, payload::Payloads, visible::visible};

@@ -36,6 +36,13 @@ pub struct Event {
     pub body: Body,
 }
 
+impl Event {
+    /// The event's name, as history shows it.
+    pub const fn name(&self) -> &'static str {
+        self.body.fact.name()
+    }
+}
+
 /// Content of an event, without number and time.
 #[derive(Clone, Debug)]
 pub struct Body {

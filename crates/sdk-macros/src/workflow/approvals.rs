@@ -36,21 +36,21 @@ pub(super) fn constants() -> TokenStream {
     quote! {
         /// Answers a request for approval; an answer that is not accepted is rejected immediately.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const decide: ::abide::UpdateDef<
+        pub const decide: ::abide::__private::UpdateDef<
             Self,
-            ::abide::approval::Answer,
-            ::abide::approval::Receipt,
-        > = ::abide::approval::update();
+            ::abide::__private::approval::Answer,
+            ::abide::__private::approval::Receipt,
+        > = ::abide::__private::approval::update();
 
         /// Answers a request for approval; the query shows whether the answer was accepted.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const decision: ::abide::SignalDef<Self, ::abide::approval::Answer> =
-            ::abide::approval::signal();
+        pub const decision: ::abide::__private::SignalDef<Self, ::abide::__private::approval::Answer> =
+            ::abide::__private::approval::signal();
 
         /// Shows the state of every request for approval, and all answers to it.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const approvals: ::abide::QueryDef<Self, (), ::abide::approval::Report> =
-            ::abide::approval::query();
+        pub const approvals: ::abide::__private::QueryDef<Self, (), ::abide::__private::approval::Report> =
+            ::abide::__private::approval::query();
     }
 }
 
@@ -59,12 +59,12 @@ pub(super) fn way(own: &Type, field: &Ident) -> TokenStream {
     // Reports a field that does not exist, or has another type, where it is named.
     let requests = quote_spanned!(field.span()=> { let Self { #field, .. } = self; #field });
     quote! {
-        impl ::abide::approval::Approving for #own {
-            fn approvals(&self) -> &::abide::approval::Approvals {
+        impl ::abide::__private::approval::Approving for #own {
+            fn approvals(&self) -> &::abide::__private::approval::Approvals {
                 #requests
             }
 
-            fn approvals_mut(&mut self) -> &mut ::abide::approval::Approvals {
+            fn approvals_mut(&mut self) -> &mut ::abide::__private::approval::Approvals {
                 #requests
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
     let (_, signature) = &model.run;
     let (input, output, travels) =
         (signature.input(), &signature.output.value, signature.travels());
-    let definition = quote!(::abide::definition);
+    let definition = quote!(::abide::__private::definition);
     let unfinished_handlers = model.unfinished_handlers.as_ref().map(|case| {
         let policy = quote!(#definition::UnfinishedHandlers);
         quote!(const UNFINISHED_HANDLERS: #policy = #policy::#case;)
@@ -49,9 +49,9 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
 
         #approving
 
-        impl ::abide::Workflow for #own {
+        impl ::abide::__private::Workflow for #own {
             const NAME: &'static str = #name;
-            const ARGUMENTS: ::abide::payload::Arguments<#input> = #travels;
+            const ARGUMENTS: ::abide::__private::payload::Arguments<#input> = #travels;
             const SIGNALS: &'static [&'static dyn #definition::SignalHandler<Self>] = #signals;
             const QUERIES: &'static [&'static dyn #definition::QueryHandler<Self>] = #queries;
             const UPDATES: &'static [&'static dyn #definition::UpdateHandler<Self>] = #updates;
@@ -89,11 +89,11 @@ fn run(model: &Model) -> TokenStream {
     let result = signature.returned(&quote!(Self::#ident(&ctx, #(#names),*).await));
     quote! {
         fn run(
-            ctx: ::abide::Context<Self>,
+            ctx: ::abide::__private::Context<Self>,
             input: Self::Input,
-        ) -> ::abide::future::LocalBoxFuture<
+        ) -> ::abide::__private::future::LocalBoxFuture<
             'static,
-            ::std::result::Result<Self::Output, ::abide::ReturnedError>,
+            ::std::result::Result<Self::Output, ::abide::__private::ReturnedError>,
         > {
             ::std::boxed::Box::pin(async move {
                 let #pattern = input;
@@ -104,7 +104,7 @@ fn run(model: &Model) -> TokenStream {
 }
 
 fn signal(handler: &Handler) -> TokenStream {
-    let kind = quote!(::abide::definition::SignalCode);
+    let kind = quote!(::abide::__private::definition::SignalCode);
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
     let code = match &handler.method {
         None => quote!(#kind::Keep),
@@ -130,7 +130,7 @@ fn query(handler: &Handler) -> TokenStream {
 }
 
 fn update(handler: &Handler) -> TokenStream {
-    let kind = quote!(::abide::definition::UpdateCode);
+    let kind = quote!(::abide::__private::definition::UpdateCode);
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
     let (method, output) = (&handler.method, &handler.signature.output.value);
     let code = if handler.signature.asynchronous {
@@ -143,7 +143,7 @@ fn update(handler: &Handler) -> TokenStream {
     let validated = handler.validate.as_ref().map(|validate| {
         quote! {
             .validated(|state, #pattern| {
-                Self::#validate(state, #(#names),*).map_err(|error| ::abide::__returned!(error))
+                Self::#validate(state, #(#names),*).map_err(|error| ::abide::__private::__returned!(error))
             })
         }
     });
@@ -159,7 +159,7 @@ fn constant(
 ) -> TokenStream {
     let Handler { ident, visibility, docs, name, signature, .. } = handler;
     let (input, travels) = (signature.input(), signature.travels());
-    let kind = quote!(::abide::#kind);
+    let kind = quote!(::abide::__private::#kind);
     quote! {
         #(#docs)*
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]

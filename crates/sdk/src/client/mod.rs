@@ -49,6 +49,12 @@ use self::{
     list::{Fetch, Page},
 };
 use crate::{codec::Codecs, definition::Workflow, transport::Transport};
+pub use abide_core::{
+    event::Blocked,
+    limits::InvalidField,
+    node::{NodeListing, NodeStanding},
+    run::{Close, Description, Liveness, Refusal as RunRefusal},
+};
 
 /// The namespace of clients that do not choose one.
 const DEFAULT_NAMESPACE: &str = "default";

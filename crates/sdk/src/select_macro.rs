@@ -31,7 +31,7 @@ macro_rules! select {
     (@read [$(($pattern:pat, $future:expr, $body:expr))+]) => {{
         let selected = match $crate::select!(@pinned $($future),+) {
             mut branches => ::std::future::poll_fn(|cx| {
-                $crate::select::Branches::poll_first(&mut branches, cx)
+                $crate::select_macro::Branches::poll_first(&mut branches, cx)
             })
             .await,
         };
@@ -65,8 +65,8 @@ macro_rules! select {
     };
     (@match $selected:expr; ($pattern:pat, $body:expr) $($rest:tt)+) => {
         match $selected {
-            $crate::select::Either::First($pattern) => $body,
-            $crate::select::Either::Other(other) => $crate::select!(@match other; $($rest)+),
+            $crate::select_macro::Either::First($pattern) => $body,
+            $crate::select_macro::Either::Other(other) => $crate::select!(@match other; $($rest)+),
         }
     };
     ($($branches:tt)+) => {

@@ -20,7 +20,7 @@ use std::{
 macro_rules! join {
     ($($future:expr),+ $(,)?) => {
         match ($(::std::pin::pin!(::std::future::IntoFuture::into_future($future)),)+) {
-            futures => $crate::join::Joined::join(futures).await,
+            futures => $crate::join_macro::Joined::join(futures).await,
         }
     };
 }
@@ -40,7 +40,7 @@ macro_rules! join {
 macro_rules! try_join {
     ($($future:expr),+ $(,)?) => {{
         let joined = match ($(::std::pin::pin!(::std::future::IntoFuture::into_future($future)),)+) {
-            futures => $crate::join::TryJoined::try_join(futures).await,
+            futures => $crate::join_macro::TryJoined::try_join(futures).await,
         };
         joined
     }};
