@@ -1,14 +1,15 @@
 //! Settings of an embedded engine.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Options, clock::Clock};
 use abide_store::{Store, memory::MemoryStore};
-#[cfg(feature = "sqlite")]
-use abide_store_sqlite::{OpenError, SqliteStore};
 
-use crate::Embedded;
+use crate::{
+    Embedded,
+    open::{self, OpenError},
+};
 
 /// Settings of an engine that is not open yet.
 #[derive(Clone, Default)]
@@ -43,16 +44,10 @@ impl Builder {
         self
     }
 
-    /// Opens the engine on an SQLite file, which is created if it does not exist.
-    #[cfg(feature = "sqlite")]
-    pub async fn open(self, path: impl AsRef<std::path::Path>) -> Result<Embedded, OpenError> {
-        let options = abide_store_sqlite::Options::new(path.as_ref());
-        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
-        let store = opened.map_err(|error| OpenError::Unavailable {
-            path: path.as_ref().to_owned(),
-            reason: error.to_string(),
-        })??;
-        Ok(self.start(Arc::new(store)).await)
+    /// Opens the engine on an SQLite file, which is created if it does not exist, or on a PostgreSQL
+    /// database; see [`Embedded::open`].
+    pub async fn open(self, place: impl AsRef<Path>) -> Result<Embedded, OpenError> {
+        open::open(self.options, place.as_ref()).await
     }
 
     /// Starts the engine in memory. Its content is lost when it ends.

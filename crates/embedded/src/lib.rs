@@ -1,4 +1,5 @@
-//! A durable engine inside your own process: on one SQLite file, or in memory for tests. Workflows,
+//! A durable engine inside your own process: on one SQLite file, on a PostgreSQL database, or in memory
+//! for tests. Workflows,
 //! workers and clients are the same as with a server.
 //!
 //! ```no_run
@@ -13,9 +14,11 @@
 //! ```
 
 mod builder;
+mod open;
 mod transport;
 
 use std::{
+    path::Path,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -26,11 +29,9 @@ use abide_store::Store;
 
 pub use abide_core::limits::Limits;
 pub use abide_engine::clock;
-#[cfg(feature = "sqlite")]
-pub use abide_store_sqlite::OpenError;
 
-pub use self::builder::Builder;
 use self::transport::InProcess;
+pub use self::{builder::Builder, open::OpenError};
 
 /// Transport to an engine that runs in this process, such as a server's. It does not keep the
 /// engine alive.
@@ -54,10 +55,15 @@ pub struct Embedded {
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Embedded {
-    /// Opens the engine on an SQLite file, which is created if it does not exist.
-    #[cfg(feature = "sqlite")]
-    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self, OpenError> {
-        Self::builder().open(path).await
+    /// Opens the engine on an SQLite file, which is created if it does not exist, or on a database:
+    /// `open("abide.db")`, or with the feature `postgres`
+    /// `open("postgres://user:password@host/database")`.
+    ///
+    /// One process at a time can have it open. A second one is refused: at once for a file; for a
+    /// database when the lease of the first has not ended within 15 seconds. After a crash the lease
+    /// of a database ends within 5 seconds.
+    pub async fn open(place: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::builder().open(place).await
     }
 
     /// Starts an engine whose content is lost when it ends.

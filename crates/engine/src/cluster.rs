@@ -12,8 +12,12 @@ use std::{
 
 use abide_shard::lease::{Lease, LeaseOptions};
 use tokio::sync::watch;
+use uuid::Uuid;
 
-use crate::{clock::since_boot, peers::Peers};
+use crate::{
+    clock::since_boot,
+    peers::{NoPeers, Peers},
+};
 
 /// Membership of an engine in a cluster.
 #[derive(Clone)]
@@ -22,6 +26,20 @@ pub struct Membership {
     pub lease: LeaseOptions,
     /// The transport to other nodes.
     pub peers: Arc<dyn Peers>,
+}
+
+impl Membership {
+    /// Membership of a node that no other can reach. It joins when no other node is alive, and is then
+    /// the only one: a second process on the same store waits for its lease to end.
+    pub fn only(node: impl Into<String>) -> Self {
+        let lease = LeaseOptions {
+            node: node.into(),
+            incarnation: Uuid::new_v4().as_u64_pair().0,
+            address: String::new(),
+            lease: LeaseOptions::LEASE,
+        };
+        Self { lease, peers: Arc::new(NoPeers) }
+    }
 }
 
 /// The cluster, as one node sees it.

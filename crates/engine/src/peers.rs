@@ -30,3 +30,20 @@ pub trait Peers: Send + Sync + 'static {
     /// closes.
     fn send(&self, node: &str, message: PeerMessage);
 }
+
+/// The transport of a node that no other can reach: it must be the only one.
+pub struct NoPeers;
+
+impl Peers for NoPeers {
+    fn keep(&self, _: BTreeSet<String>) {}
+
+    fn ask(&self, _: &str, _: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
+        Box::pin(async { Err(CallError::NotServed) })
+    }
+
+    fn report(&self, _: &str, _: Report) -> PeerAnswer<ReportAnswer> {
+        Box::pin(async { Err(CallError::NotServed) })
+    }
+
+    fn send(&self, _: &str, _: PeerMessage) {}
+}

@@ -3,7 +3,10 @@
 use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use abide_core::{ids::NamespaceId, limits::Limits};
-use abide_engine::{Engine, Membership, Options, peers::Peers};
+use abide_engine::{
+    Engine, Membership, Options,
+    peers::{NoPeers, Peers},
+};
 use abide_proto::{
     DESCRIPTORS,
     generated::{
@@ -32,7 +35,7 @@ use crate::{
     guests::Guests,
     handler::Handler,
     listen,
-    peers::{Accept, Credentials, NoPeers, PeerLinks},
+    peers::{Accept, Credentials, PeerLinks},
     probes::{self, Probes},
     service::Service,
     tls,

@@ -6,6 +6,7 @@ use abide::{Context, Worker};
 use abide_core::event::Fact;
 use abide_embedded::{Builder, Embedded, Limits, OpenError};
 use abide_sdk::{activities, workflow};
+use abide_store_sqlite::OpenError as FileError;
 
 use crate::world::{Gate, Running};
 
@@ -142,7 +143,7 @@ async fn open_when_free(path: &Path) -> Embedded {
     loop {
         match impatient().open(path).await {
             Ok(engine) => return engine,
-            Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
+            Err(OpenError::File(FileError::InUse { .. })) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
         }
     }

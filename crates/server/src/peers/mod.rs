@@ -146,23 +146,6 @@ impl Peers for PeerLinks {
     }
 }
 
-/// A node that is not part of a cluster.
-pub(crate) struct NoPeers;
-
-impl Peers for NoPeers {
-    fn keep(&self, _: BTreeSet<String>) {}
-
-    fn ask(&self, _: &str, _: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
-        Box::pin(async { Err(CallError::NotServed) })
-    }
-
-    fn report(&self, _: &str, _: Report) -> PeerAnswer<ReportAnswer> {
-        Box::pin(async { Err(CallError::NotServed) })
-    }
-
-    fn send(&self, _: &str, _: PeerMessage) {}
-}
-
 /// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
