@@ -125,6 +125,27 @@ async fn a_result_that_waits_for_a_worker_warns_once_of_its_queue() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_update_that_waits_for_a_worker_warns_too() {
+    let engine = Embedded::in_memory().await;
+    let logged = Logged::at(Level::WARN);
+    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let update = run.update_untyped("rename", Vec::new()).into_future();
+    drop(timeout(Duration::from_secs(3600), update).await);
+    let lines = logged.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("no worker takes the run's task"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_fails_in_a_task_of_its_own_fails_the_result_too() {
+    let engine = Embedded::in_memory().await;
+    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    drop(tokio::spawn(engine.worker().run()));
+    let error = run.result().await.unwrap_err();
+    assert!(matches!(error, ClientError::WorkerFailed { .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_run_and_one_that_is_delayed_do_not_warn() {
     let engine = Embedded::in_memory().await;
     let client = engine.client();

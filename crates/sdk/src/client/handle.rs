@@ -1,21 +1,17 @@
 //! A handle to a workflow: signals, queries, updates and the result, typed by the workflow.
 
-use std::{convert::Infallible, future::pending, marker::PhantomData, sync::Arc, time::Duration};
+use std::{marker::PhantomData, sync::Arc};
 
 use abide_core::{
     effect::RunOutcome,
     ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
     operation::{AwaitClose, Describe, Query, QueryAnswer, QueryRequest, RunTarget},
     payload::Payloads,
-    run::{Description, Liveness},
+    run::Description,
 };
-use tokio::time::sleep;
 
 use super::{Client, ClientError, Signal, Update, UpdateHandle};
 use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
-
-/// A task that waits twice this long for a worker is worth a warning.
-const TAKEN_SOON: Duration = Duration::from_secs(2);
 
 /// A handle to a workflow. Calls go to its current run, unless [`WorkflowHandle::run`] binds it to
 /// one.
@@ -113,12 +109,7 @@ impl<W> WorkflowHandle<W> {
     /// its worker, as [`Worker::spawn`](crate::Worker::spawn) says. Logs a warning if no worker takes
     /// the run's task within seconds.
     pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
-        tokio::select! {
-            biased;
-            result = self.outcome() => result,
-            error = self.worker_failed() => Err(error),
-            never = self.warn_without_worker() => match never {},
-        }
+        self.client.with_worker(&self.target(), self.outcome()).await
     }
 
     /// Waits for the outcome, across all runs that follow.
@@ -134,45 +125,6 @@ impl<W> WorkflowHandle<W> {
                 (None, None) => return Err(ClientError::unexpected(&closed.how)),
             }
         }
-    }
-
-    /// Warns once if no worker takes the task of the run for a while. Never returns.
-    async fn warn_without_worker(&self) -> Infallible {
-        sleep(TAKEN_SOON).await;
-        if let Some((before, _)) = self.untaken().await {
-            sleep(TAKEN_SOON).await;
-            // The same task still waits if no event has come since.
-            if let Some((now, queue)) = self.untaken().await
-                && now == before
-            {
-                tracing::warn!(
-                    workflow = %self.workflow,
-                    %queue,
-                    "no worker takes the run's task: check that a worker serves this queue and \
-                     namespace, is connected to the same engine, and is not busy"
-                );
-            }
-        }
-        pending().await
-    }
-
-    /// The run's last event and its queue, if its task waits for a worker and none has failed it.
-    async fn untaken(&self) -> Option<(u64, String)> {
-        // Boxed, because it is rarely used and every future that waits for a result would hold it.
-        let run = Box::pin(self.describe()).await.ok()?;
-        let untaken = run.liveness == Liveness::TaskWaiting && run.trouble.is_none();
-        untaken.then_some((run.last_event, run.queue))
-    }
-
-    /// Waits until the last worker of this client that served the run's queue has failed.
-    async fn worker_failed(&self) -> ClientError {
-        let queue = || async {
-            // If the call fails, so does the one that waits for the outcome.
-            let run = Box::pin(self.describe()).await.ok()?;
-            run.closed_at.is_none().then_some(run.queue)
-        };
-        let failed = self.client.workers().failure(&self.workflow.namespace, queue).await;
-        ClientError::WorkerFailed { queue: failed.queue, reason: failed.reason.to_string() }
     }
 }
 

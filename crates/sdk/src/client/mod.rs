@@ -13,6 +13,7 @@ mod history;
 mod list;
 mod message;
 mod repeat;
+mod served;
 mod start;
 mod update;
 mod waits;

@@ -68,7 +68,7 @@ impl<O> Update<O> {
             (self.client.clone(), self.decode.clone(), self.target.clone());
         let wait_while_blocked = self.wait_while_blocked;
         let (id, asked) = self.asked(UpdateWait::Accepted)?;
-        let (run, _) = stage(client.wait(asked).await?)?;
+        let (run, _) = stage(client.with_worker(&target, client.wait(asked)).await?)?;
         let target = RunTarget { run: Some(run), ..target };
         Ok(UpdateHandle { wait_while_blocked, ..UpdateHandle::new(client, target, id, decode) })
     }
@@ -89,8 +89,9 @@ impl<O: 'static> IntoFuture for Update<O> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (client, decode) = (self.client.clone(), self.decode.clone());
+            let target = self.target.clone();
             let (_, asked) = self.asked(UpdateWait::Completed)?;
-            let (_, stage) = stage(client.wait(asked).await?)?;
+            let (_, stage) = stage(client.with_worker(&target, client.wait(asked)).await?)?;
             result(stage, &decode)
         })
     }
@@ -152,7 +153,8 @@ impl<O> UpdateHandle<O> {
         let (target, update) = (self.target.clone(), self.id.clone());
         let wait_while_blocked = self.wait_while_blocked;
         let asked = AwaitUpdate { target, update, until, wait_while_blocked };
-        Ok(stage(self.client.wait(asked).await?)?.1)
+        let waiting = self.client.wait(asked);
+        Ok(stage(self.client.with_worker(&self.target, waiting).await?)?.1)
     }
 }
 

@@ -272,7 +272,8 @@ impl Worker {
         self
     }
 
-    /// Runs the worker forever. Under `abide replay` it replays histories instead, and ends with
+    /// Runs the worker forever. If it fails, this returns why, and calls that wait for runs of its
+    /// queue fail too, as [`Worker::spawn`] says. Under `abide replay` it replays histories instead, and ends with
     /// [`WorkerError::Replayed`].
     pub async fn run(self) -> Result<(), WorkerError> {
         self.run_until(std::future::pending::<()>()).await
@@ -285,9 +286,17 @@ impl Worker {
         self,
         shutdown: impl Future<Output = T>,
     ) -> Result<T::Value, WorkerError> {
-        let _serving = self.serve();
-        let life = self.begin().await?;
-        life.run(pin!(shutdown)).await?.into_value()
+        let serving = self.serve();
+        let ended = async { self.begin().await?.run(pin!(shutdown)).await }.await;
+        match ended {
+            Ok(output) => output.into_value(),
+            Err(error) => {
+                if !matches!(error, WorkerError::EngineGone(_)) {
+                    serving.fail(&error.to_string());
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Counts the worker among those of its client.
