@@ -100,7 +100,8 @@ impl<'a> Printer<'a> {
             Item::Trait(item) => {
                 let (name, generics, above) = (&item.ident, &item.generics, &item.supertraits);
                 let bounds = &generics.where_clause;
-                self.tokens(quote!(pub trait #name #generics: #above #bounds), " {");
+                let above = (!above.is_empty()).then(|| quote!(: #above));
+                self.tokens(quote!(pub trait #name #generics #above #bounds), " {");
                 item.items.iter().for_each(|item| self.trait_item(item));
             }
             Item::Fn(item) => {
