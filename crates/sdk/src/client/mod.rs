@@ -25,7 +25,6 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 use abide_core::{
     ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
     operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
     payload::Payloads,
     tally::{Tallied, Tally},

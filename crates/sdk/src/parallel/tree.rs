@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use crate::{context::Context, select::Either};
+use crate::{context::Context, select_macro::Either};
 
 impl<W> Context<W> {
     /// Reduces values to one by a tree: groups of `fan_in` neighbours become one value each, at

@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Attribute, Fields, ImplItem, Item, ItemImpl, TraitItem, Type};
 
-use super::sources::{Definition, Sources, hidden, ident, public};
+use super::sources::{Definition, Sources, hidden, ident, mentions, public};
 
 /// Prints the API of one crate.
 pub(super) struct Printer<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(super) const fn new(sources: &'a Sources) -> Self {
+    pub(super) fn new(sources: &'a Sources) -> Self {
         let (printed, macros) = (BTreeMap::new(), BTreeSet::new());
         Self { sources, lines: Vec::new(), printed, macros }
     }
@@ -176,7 +176,9 @@ impl<'a> Printer<'a> {
                     }
                     Item::Macro(item) if item.ident.is_none() => {
                         let tokens = &item.mac.tokens;
-                        if module == &definition.module && mentions(tokens, &definition.name) {
+                        if mentions(tokens, &definition.name)
+                            && sources.named(module, &definition.name).contains(definition)
+                        {
                             let name = item.mac.path.segments.last().map(|it| it.ident.to_string());
                             let name = name.unwrap_or_default();
                             found.push(vec![format!("{name}!({})", text(tokens.clone()))]);
@@ -250,14 +252,6 @@ fn implementation(item: &ItemImpl) -> Vec<String> {
     }
     // An inherent block without anything public says nothing.
     if lines.len() == 1 && item.trait_.is_none() { Vec::new() } else { lines }
-}
-
-fn mentions(tokens: &TokenStream, name: &str) -> bool {
-    tokens.clone().into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(&group.stream(), name),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
-    })
 }
 
 /// `pub fn …` up to the body, wherever it stands in the tokens.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree, Visibility};
 
@@ -191,7 +192,28 @@ impl Sources {
                 return found;
             }
         }
-        Vec::new()
+        self.made_by_macro(module, name).into_iter().collect()
+    }
+
+    /// A name that a macro defines: an exported macro, which belongs to the root of its crate, or an
+    /// item that a macro call writes.
+    fn made_by_macro(&self, module: &[String], name: &str) -> Option<Definition> {
+        let exported = |item: &Item| {
+            ident(item).is_some_and(|it| it == name)
+                && matches!(item, Item::Macro(item) if has(&item.attrs, "macro_export"))
+        };
+        let written = |item: &Item| {
+            matches!(item, Item::Macro(item)
+                if item.ident.is_none() && mentions(&item.mac.tokens, name))
+        };
+        let definition =
+            |module: &[String]| Definition { module: module.to_vec(), name: name.to_owned() };
+        if self.items(module).iter().any(written) {
+            return Some(definition(module));
+        }
+        let root = (module.len() == 1).then(|| self.modules_of(&module[0]));
+        let home = root?.find(|(_, items)| items.iter().any(exported))?.0;
+        Some(definition(home))
     }
 
     fn imports(&self, module: &[String]) -> impl Iterator<Item = Import> {
@@ -251,6 +273,19 @@ pub(super) fn ident(item: &Item) -> Option<String> {
 
 pub(super) const fn public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
+}
+
+fn has(attributes: &[Attribute], name: &str) -> bool {
+    attributes.iter().any(|attribute| attribute.path().is_ident(name))
+}
+
+/// Whether the tokens have this identifier, at any depth.
+pub(super) fn mentions(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 /// Whether it is `#[doc(hidden)]`.
