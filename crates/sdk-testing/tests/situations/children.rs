@@ -40,7 +40,7 @@ impl Kid {
             "stay" => ctx.receive(Self::go).await,
             "sleep" => ctx.sleep(hours(1)).await.map(|()| 0),
             "go on" => Err(ctx.continue_as_new("8".to_owned())),
-            "third time" if ctx.started().attempt < 3 => Err(Error::fail("not yet")),
+            "third time" if ctx.attempt() < 3 => Err(Error::fail("not yet")),
             "third time" => Ok(3),
             "buy" => ctx.child::<Self>("till", "pay".to_owned()).await,
             "pay" => ctx.activity(charge, 100).retry(RetryPolicy::once()).await,

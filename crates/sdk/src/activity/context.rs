@@ -42,6 +42,7 @@ pub struct ActivityContext {
 
 impl ActivityContext {
     /// The context of one attempt. Workers and test harnesses make it.
+    #[doc(hidden)]
     pub fn new(info: ActivityInfo, link: Arc<dyn AttemptLink>, cancel: CancelToken) -> Self {
         Self { info: Arc::new(info), link, cancel }
     }

@@ -284,7 +284,13 @@ impl<W> Context<W> {
         &self.board.started().workflow
     }
 
-    /// The start of the run: its queue, parent, attempt and so on.
+    /// Which attempt this run is, from 1: a retry of a failed run is the next one.
+    pub fn attempt(&self) -> u32 {
+        self.board.started().attempt
+    }
+
+    /// The start of the run as its history has it, for tests of this workspace.
+    #[doc(hidden)]
     pub fn started(&self) -> &RunStarted {
         self.board.started()
     }

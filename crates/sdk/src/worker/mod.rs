@@ -201,6 +201,7 @@ impl Worker {
     }
 
     /// Replaces everything registered so far by this registry.
+    #[doc(hidden)]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self.registered = Ok(());
@@ -208,6 +209,7 @@ impl Worker {
     }
 
     /// Changes the registry in place: for tests that replace some of the code.
+    #[doc(hidden)]
     pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
         change(&mut self.registry);
         self

@@ -19,7 +19,7 @@ struct NoSuchOrder;
 impl Stubborn {
     #[run]
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<String> {
-        let first = ctx.started().attempt == 1;
+        let first = ctx.attempt() == 1;
         let last = ctx.last_failure().map(|failure| failure.message.clone()).unwrap_or_default();
         match plan.as_str() {
             "second time" if !first => Ok(last),
