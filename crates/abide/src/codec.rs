@@ -6,6 +6,9 @@ pub use abide_sdk::codec::{
     BlobError, BlobId, BlobStore, Compress, Encrypt, Key, KeyError, KeyProvider, KeyRing,
     LocalFolder, Offload, PayloadsJson, PayloadsJsonError,
 };
+/// What the functions of a [`Codec`] return.
+pub use abide_sdk::future::BoxFuture;
+
 pub use abide_sdk::codec::{
     Bytes, Codec, CodecError, CodecProblem, Codecs, ENCODED, Payload, pack, sealed, unpack,
 };

@@ -110,7 +110,9 @@ pub use abide_sdk::{
 
 // Clients and workers.
 #[cfg(feature = "worker")]
-pub use abide_sdk::{Client, ClientError, RunningWorker, Worker, WorkerError, WorkflowHandle};
+pub use abide_sdk::{
+    Client, ClientError, Codecs, RunningWorker, Worker, WorkerError, WorkflowHandle,
+};
 
 // What the macros refer to. Not part of the API: it may change at any time.
 #[doc(hidden)]

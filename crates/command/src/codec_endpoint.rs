@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::{
-    codec::{Codec, CodecError, Codecs, ENCODED, PayloadsJson},
-    future::BoxFuture,
-};
+use abide::codec::{BoxFuture, Codec, CodecError, Codecs, ENCODED, PayloadsJson};
 use abide_core::payload::Payload;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{

@@ -217,7 +217,7 @@ impl Auctioneer {
         let settle = handle.signal(Auction::settle, ()).key(format!("{id}-settle"));
         self.call(id, "settle", settle.into_future()).await?;
         let report = within_patience(id, "result", handle.result()).await?;
-        let history = within_patience(id, "history", handle.history()).await?;
+        let history = within_patience(id, "history", handle.history().collect()).await?;
         deadlines::check_auction(id, plan, &asked, &report, &history)
     }
 

@@ -63,7 +63,9 @@ impl Site {
             let builder = Embedded::builder().limits(limits.clone()).clock(self.clock.clone());
             match builder.open(self.path()).await {
                 Ok(engine) => break engine,
-                Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
+                Err(OpenError::File(abide_store_sqlite::OpenError::InUse { .. })) => {
+                    tokio::task::yield_now().await
+                }
                 Err(error) => panic!("{error}"),
             }
         };
@@ -131,7 +133,7 @@ impl Site {
         loop {
             match SqliteStore::open(&abide_store_sqlite::Options::new(self.path())) {
                 Ok(store) => return store,
-                Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
+                Err(abide_store_sqlite::OpenError::InUse { .. }) => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
             }
         }
