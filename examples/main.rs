@@ -72,6 +72,8 @@ mod first_success;
 mod hello;
 #[path = "idempotent-transaction/main.rs"]
 mod idempotent_transaction;
+#[path = "interceptor/main.rs"]
+mod interceptor;
 #[path = "local-activity/main.rs"]
 mod local_activity;
 #[path = "long-activity/main.rs"]
@@ -156,6 +158,7 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("first-success", first_success::main),
     ("hello", hello::main),
     ("idempotent-transaction", idempotent_transaction::main),
+    ("interceptor", interceptor::main),
     ("local-activity", local_activity::main),
     ("long-activity", long_activity::main),
     ("map-reduce", map_reduce::main),

@@ -22,6 +22,7 @@ page!(data, "data.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
 page!(local_activities, "local-activities.md");
+page!(observability, "observability.md");
 page!(parallel, "parallel.md");
 page!(readme, "../README.md");
 page!(sagas, "sagas.md");

@@ -59,6 +59,7 @@
 //! | `protobuf` | `abide::Proto`: protobuf messages as arguments and results |
 //! | `embedded` | `abide::embedded`: an engine in your own process, on an SQLite file or in memory |
 //! | `postgres` | `Embedded::open("postgres://…")`; includes `embedded` |
+//! | `opentelemetry` | `abide::telemetry`: traces and metrics of clients and workers |
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
 //! | `mimalloc` | sets the allocator of the program, which makes workers and embedded engines faster |
 

@@ -1,6 +1,8 @@
 //! Commands of workflow code. Each command but one becomes exactly one event, in order, right after
 //! the TaskCompleted of its task; replay matches these events. Rejecting an update writes no event.
 
+use std::panic::Location;
+
 use crate::{
     event::{
         ActivitySpec, CancelMode, ChildSpec, Marker, RunSpec, Target, TimerSpec, UpdateOutcome,
@@ -18,13 +20,27 @@ pub struct Command {
     pub ask: Ask,
     /// Data that a gateway stores with the resulting event.
     pub extension: Extension,
+    pub place: Place,
 }
 
 impl From<Ask> for Command {
     fn from(ask: Ask) -> Self {
-        Self { ask, extension: Extension::new() }
+        Self { ask, extension: Extension::new(), place: Place::default() }
     }
 }
+
+/// Where code issued a command, for messages to people. It identifies nothing and is never written:
+/// all places are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place(pub Option<&'static Location<'static>>);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
 
 /// What a command requests.
 #[derive(Clone, Debug, PartialEq)]

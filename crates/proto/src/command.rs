@@ -22,7 +22,8 @@ impl TryFrom<wire::Command> for Command {
 
     fn try_from(wire: wire::Command) -> Result<Self, InvalidField> {
         let ask = wire.ask.ok_or_else(|| InvalidField::new("ask", "has no known case set"))?;
-        Ok(Self { ask: ask.try_into()?, extension: wire.extension })
+        let ask = Ask::try_from(ask)?;
+        Ok(Self { extension: wire.extension, ..ask.into() })
     }
 }
 

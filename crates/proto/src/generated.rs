@@ -1226,6 +1226,11 @@ pub struct QueryRunRequest {
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "3")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+    #[prost(btree_map = "string, message", tag = "90")]
+    pub header: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::abide_core::codec::generated::Payload,
+    >,
 }
 impl ::prost::Name for QueryRunRequest {
     const NAME: &'static str = "QueryRunRequest";
@@ -5222,6 +5227,11 @@ pub struct QueryTask {
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+    #[prost(btree_map = "string, message", tag = "90")]
+    pub header: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::abide_core::codec::generated::Payload,
+    >,
 }
 impl ::prost::Name for QueryTask {
     const NAME: &'static str = "QueryTask";

@@ -78,8 +78,9 @@ impl TryFrom<wire::SignalRunRequest> for Signal {
 
 impl From<Query> for wire::QueryRunRequest {
     fn from(operation: Query) -> Self {
-        let Query { target, query: QueryRequest { name, input } } = operation;
-        Self { target: Some(target.into()), name, input: input.to_wire() }
+        let Query { target, query: QueryRequest { name, input, header } } = operation;
+        let (input, header) = (input.to_wire(), header.to_wire());
+        Self { target: Some(target.into()), name, input, header }
     }
 }
 
@@ -87,8 +88,9 @@ impl TryFrom<wire::QueryRunRequest> for Query {
     type Error = InvalidField;
 
     fn try_from(wire: wire::QueryRunRequest) -> Result<Self, InvalidField> {
-        let wire::QueryRunRequest { target, name, input } = wire;
-        let query = QueryRequest { name, input: word("input", input)? };
+        let wire::QueryRunRequest { target, name, input, header } = wire;
+        let (input, header) = (word("input", input)?, word("header", header)?);
+        let query = QueryRequest { name, input, header };
         Ok(Self { target: part("target", target)?, query })
     }
 }

@@ -244,14 +244,13 @@ impl From<Dispatch> for wire::Task {
                     eager,
                 })
             }
-            Dispatch::Query { token, last_event, query: QueryRequest { name, input } } => {
-                WireTask::Query(wire::QueryTask {
-                    token: Some(token.into()),
-                    last_event,
-                    name,
-                    input: input.to_wire(),
-                })
-            }
+            Dispatch::Query { token, last_event, query } => WireTask::Query(wire::QueryTask {
+                token: Some(token.into()),
+                last_event,
+                name: query.name,
+                input: query.input.to_wire(),
+                header: query.header.to_wire(),
+            }),
         };
         Self { task: Some(task) }
     }
@@ -277,7 +276,11 @@ impl TryFrom<wire::Task> for Dispatch {
             WireTask::Query(task) => Self::Query {
                 token: part("token", task.token)?,
                 last_event: task.last_event,
-                query: QueryRequest { name: task.name, input: word("input", task.input)? },
+                query: QueryRequest {
+                    name: task.name,
+                    input: word("input", task.input)?,
+                    header: word("header", task.header)?,
+                },
             },
         })
     }

@@ -8,6 +8,7 @@ use abide_core::{
     event::TaskFailureCause,
     failure::{Failure, FailureKind},
     ids::TimerId,
+    operation::QueryRequest,
     payload::Payloads,
     replay::{Code, Step},
     time::Timestamp,
@@ -79,8 +80,7 @@ impl<W: Workflow> Code for FakeRun<W> {
 impl<W: Workflow> WorkflowCode for FakeRun<W> {
     fn query(
         &mut self,
-        _name: &str,
-        _input: &Payloads,
+        _request: &QueryRequest,
         _moves: Vec<(TimerId, Timestamp)>,
     ) -> Result<Payloads, Failure> {
         Err(refusal(format!("workflow {} is replaced by the test: it has no queries", W::NAME)))

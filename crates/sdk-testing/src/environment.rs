@@ -10,7 +10,7 @@ use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
     ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, Registry, Worker,
-    Workflow, activity::Activity, worker::WorkerError,
+    Workflow, activity::Activity, client::Start, worker::WorkerError,
 };
 use tokio::task::AbortHandle;
 
@@ -19,6 +19,7 @@ use crate::{
     engine::TestEngine,
     faults::{Faults, InjectedFault, Saboteur},
     held::WorkLedger,
+    mock::Mocks,
     observed::Observed,
     time::Time,
     worker::{Lifeline, Post, TestWorker},
@@ -49,6 +50,7 @@ pub struct TestEnvironment {
     time: Arc<Time>,
     held: WorkLedger,
     changes: Mutex<Vec<Change>>,
+    pub(crate) mocks: Mocks,
     faults: Faults,
     workers: Mutex<Vec<TestWorker>>,
     mover: AbortHandle,
@@ -65,8 +67,8 @@ impl TestEnvironment {
         let mover = tokio::spawn(Arc::clone(&time).pass()).abort_handle();
         let (held, faults) = (WorkLedger::default(), Faults::default());
         let (changes, workers) = (Mutex::default(), Mutex::default());
-        let codecs = Codecs::new();
-        Self { engine, time, held, changes, faults, workers, mover, codecs }
+        let (codecs, mocks) = (Codecs::new(), Mocks::default());
+        Self { engine, time, held, changes, mocks, faults, workers, mover, codecs }
     }
 
     /// The same environment with codecs for its clients and for workers that are added later.
@@ -74,6 +76,14 @@ impl TestEnvironment {
     pub fn with_codecs(mut self, codecs: Codecs) -> Self {
         self.codecs = codecs;
         self
+    }
+
+    /// Creates an environment with one worker:
+    /// `TestEnvironment::with(|worker| worker.workflow::<Order>().activity(charge)).await?`.
+    pub async fn with(set_up: impl FnOnce(Worker) -> Worker) -> Result<Self, WorkerError> {
+        let env = Self::new().await;
+        env.worker(set_up).await?;
+        Ok(env)
     }
 
     /// Adds a worker: `env.worker(|worker| worker.workflow::<Order>().activity(charge)).await?`.
@@ -95,6 +105,7 @@ impl TestEnvironment {
         };
         let worker = worker.change_registry(|registry| {
             lock(&self.changes).iter().for_each(|change| change(registry));
+            self.mocks.enter(registry);
             saboteur.enter(registry);
         });
         let post = Post::new(worker, transport, Arc::clone(&self.time));
@@ -108,6 +119,16 @@ impl TestEnvironment {
     /// A client of the engine. While one of its calls waits, time may skip.
     pub fn client(&self) -> Client {
         Client::new(Arc::new(self.observed())).with_codecs(self.codecs.clone())
+    }
+
+    /// Starts a workflow under an id that is drawn here; the handle's `id()` returns it.
+    pub fn start<W: Workflow>(&self, input: W::Input) -> Start<W> {
+        self.client().start_new::<W>(input)
+    }
+
+    /// Waits until everything that is in progress has been processed. No time passes.
+    pub async fn settle(&self) {
+        self.skip(Duration::ZERO).await;
     }
 
     /// Current time of the engine.
@@ -182,7 +203,7 @@ impl TestEnvironment {
         });
     }
 
-    fn change(&self, change: impl Fn(&mut Registry) + Send + Sync + 'static) {
+    pub(crate) fn change(&self, change: impl Fn(&mut Registry) + Send + Sync + 'static) {
         lock(&self.changes).push(Box::new(change));
     }
 }

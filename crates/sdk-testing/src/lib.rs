@@ -52,18 +52,23 @@ mod engine;
 mod environment;
 mod faults;
 mod held;
+mod mock;
 mod observed;
 mod replay;
 mod stuck;
 mod time;
+mod waiting;
 mod worker;
 
 pub use self::{
     asked::{Asked, asked},
     attempt::TestAttempt,
     environment::TestEnvironment,
+    mock::{Mock, MockResult},
     replay::{
-        FolderError, History, ReplayError, decode_history, record, replay_folder, replay_history,
+        FolderError, History, ReplayError, decode_history, record, replay_file, replay_folder,
+        replay_history,
     },
+    waiting::Waiting,
     worker::TestWorker,
 };

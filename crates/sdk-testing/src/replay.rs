@@ -74,7 +74,15 @@ pub async fn decode_history(
     Ok(events)
 }
 
-/// Why replaying a folder failed.
+/// Checks the current code of `W` against the history in a file:
+/// `replay_file::<Order>("tests/order-7.history")?`.
+pub fn replay_file<W: Workflow>(path: impl AsRef<Path>) -> Result<(), FolderError> {
+    let path = path.as_ref();
+    let bytes = fs::read(path).map_err(unreadable(path))?;
+    replay_history::<W>(bytes).map_err(|error| FolderError::Broken(vec![(path.to_owned(), error)]))
+}
+
+/// Why replaying a file or a folder failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder, or a file of it, cannot be read.

@@ -9,6 +9,7 @@
 //! - [`approval`] asks people, and collects their decisions.
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data is encoded, [`Error`]
 //!   what can go wrong.
+//! - [`interceptor`] sees what goes in and out of clients and workers, and carries headers along.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
 //! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
 //!   over any [`transport`].
@@ -37,6 +38,7 @@ pub mod executor;
 pub mod future;
 #[cfg(feature = "grpc")]
 pub mod grpc;
+pub mod interceptor;
 pub mod join_macro;
 mod panic;
 pub mod parallel;
@@ -49,6 +51,8 @@ mod retry;
 mod returned;
 mod saga;
 pub mod select_macro;
+#[cfg(feature = "opentelemetry")]
+pub mod telemetry;
 pub mod time;
 pub mod transport;
 mod typed;

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use abide_core::{
-    command::Command,
+    command::{Command, Place},
     event::TaskFailureCause,
     failure::Failure,
     ids::{RunId, TimerId, WorkflowKey},
+    operation::QueryRequest,
     payload::Payloads,
     replay::{Code, Step},
     time::Timestamp,
@@ -18,6 +19,7 @@ use crate::{
     definition::Workflow,
     executor::{LocalWork, Machine},
     future::BoxFuture,
+    interceptor::{Interceptor, Interceptors},
     payload::AsPayload,
     returned::{BoxError, ReturnedError},
 };
@@ -29,8 +31,7 @@ pub trait WorkflowCode: Code {
     /// deadlines as moved, although code has not seen the moves.
     fn query(
         &mut self,
-        name: &str,
-        input: &Payloads,
+        request: &QueryRequest,
         moves: Vec<(TimerId, Timestamp)>,
     ) -> Result<Payloads, Failure>;
 
@@ -44,11 +45,21 @@ pub trait WorkflowCode: Code {
     /// mismatch: stopped code issues no commands, which matches no history. The machine cannot be
     /// used afterwards.
     fn take_fault(&mut self) -> Option<TaskFault>;
+
+    /// Runs within these interceptors, the outermost first. Called before the first step, and not at
+    /// all without interceptors. Code that is not a workflow's may ignore them.
+    fn intercept(&mut self, interceptors: Arc<[Arc<dyn Interceptor>]>) {
+        drop(interceptors);
+    }
 }
 
 impl Code for Box<dyn WorkflowCode> {
     fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command> {
         (**self).advance(at, step)
+    }
+
+    fn place(&self) -> Place {
+        (**self).place()
     }
 
     fn advice(&self) -> Option<String> {
@@ -72,6 +83,7 @@ type Create = Arc<dyn Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + 
 pub struct Registry {
     workflows: BTreeMap<&'static str, Create>,
     activities: BTreeMap<&'static str, Arc<dyn ActivityCode>>,
+    interceptors: Interceptors,
 }
 
 /// A name is registered already.
@@ -165,12 +177,33 @@ impl Registry {
         workflow: &WorkflowKey,
         run: RunId,
     ) -> Option<Box<dyn WorkflowCode>> {
-        self.workflows.get(workflow_type).map(|create| create(workflow, run))
+        let mut code = self.workflows.get(workflow_type)?(workflow, run);
+        if let Some(chain) = self.interceptors.chain() {
+            code.intercept(chain);
+        }
+        Some(code)
     }
 
-    /// The code of an activity; none if the type is unknown.
+    /// The code of an activity, within the interceptors; none if the type is unknown.
     pub fn activity_code(&self, activity_type: &str) -> Option<Arc<dyn ActivityCode>> {
-        self.activities.get(activity_type).cloned()
+        let code = self.activities.get(activity_type).cloned();
+        code.map(|code| self.interceptors.around_activity(code))
+    }
+
+    /// Whether the activity is registered.
+    pub fn has_activity(&self, activity_type: &str) -> bool {
+        self.activities.contains_key(activity_type)
+    }
+
+    /// Adds an interceptor inside those that were added before.
+    pub fn interceptor(&mut self, interceptor: impl Interceptor) {
+        self.interceptors = self.interceptors.with(Arc::new(interceptor));
+    }
+
+    /// Puts these interceptors around the registry's own.
+    #[cfg(feature = "worker")]
+    pub(crate) fn intercept(&mut self, outer: &Interceptors) {
+        self.interceptors = outer.around(&self.interceptors);
     }
 
     fn add<S>(

@@ -57,6 +57,12 @@ impl ReturnedError {
         self.chain().find_map(as_a)
     }
 
+    /// The message of the error.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
     /// The failure that history records: the message and type of the error, and its sources as
     /// causes. The retry instructions of this crate's errors among the sources apply to the whole.
     pub fn into_failure(self) -> Failure {

@@ -206,8 +206,7 @@ mod tests {
     }
 
     fn give(held: &mut SessionWork, ticket: Ticket) {
-        let query_asked =
-            abide_core::operation::QueryRequest { name: "state".into(), input: Vec::new() };
+        let query_asked = abide_core::operation::QueryRequest::new("state", Vec::new());
         held.give(&Dispatch::Query { token: query(ticket), last_event: 1, query: query_asked });
     }
 

@@ -42,6 +42,7 @@ pub(crate) fn operation(
         RunOperation::Query(Query { target, query }) => {
             check.target(target)?;
             check.name("query name", &query.name)?;
+            check.map("query header", &query.header)?;
             check.payloads("query input", &query.input)
         }
         RunOperation::RescheduleTimer(RescheduleTimer { target, what, key, identity, .. }) => {

@@ -21,7 +21,7 @@ carriers! {
     Terminate { details; target, reason, identity, key }
     Update { request; target, update, until, wait_while_blocked }
     Query { query; target }
-    QueryRequest { input; name }
+    QueryRequest { input, header; name }
     ReportAttempt { report; attempt }
 
     Started { update; run, started }
@@ -42,7 +42,7 @@ carriers! {
     ActivityGiven { spec, heartbeat; execution, attempt, scheduled_at }
 
     TaskCompletion { commands; flags, sdk_metadata, force_next, eager_activities }
-    Command { ask; extension }
+    Command { ask; extension, place }
     ContinueAsNew { spec; signals, updates }
 }
 

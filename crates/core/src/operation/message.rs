@@ -5,7 +5,7 @@ use crate::{
     event::UpdateRequest,
     failure::Failure,
     ids::{RunId, UpdateId},
-    payload::Payloads,
+    payload::{PayloadMap, Payloads},
     run::Stage,
 };
 
@@ -73,6 +73,15 @@ pub struct QueryRequest {
     pub name: String,
     /// Arguments.
     pub input: Payloads,
+    /// Context that the caller passes along.
+    pub header: PayloadMap,
+}
+
+impl QueryRequest {
+    /// A question without a header.
+    pub fn new(name: impl Into<String>, input: Payloads) -> Self {
+        Self { name: name.into(), input, header: PayloadMap::new() }
+    }
 }
 
 /// What the code said to a query, or why it could not.

@@ -3,7 +3,7 @@
 //! where code needs one in a command.
 
 use crate::{
-    command::Command,
+    command::{Command, Place},
     event::{
         ActivityCancelled, ActivityCompleted, ActivityFailed, ActivityTimedOut, ChildCancelled,
         ChildCompleted, ChildFailed, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
@@ -26,6 +26,11 @@ pub trait Code {
     /// Tells code what happened, and when. Code advances as far as it can and returns its commands. Its own
     /// time is that of the turn, which may be later: what happened may have waited for a worker.
     fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command>;
+
+    /// Where code made its last durable call, for messages to people.
+    fn place(&self) -> Place {
+        Place::default()
+    }
 
     /// Advice for a person if code does not fit the history, as far as code knows.
     fn advice(&self) -> Option<String> {

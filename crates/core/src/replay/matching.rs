@@ -10,7 +10,7 @@ use super::{
     shape::Shape,
 };
 use crate::{
-    command::{Ask, Command},
+    command::{Ask, Command, Place},
     event::{BlockedReason, Condition, Event, Fact, Marker, MarkerKind, Origin, TimerSpec},
     ids::EventNumber,
 };
@@ -122,10 +122,12 @@ impl Matching<'_> {
             reason,
             at: rest.first().map_or(next, |event| event.number),
             expected: shapes.take(LINES_MAX).map(|shape| shape.to_string()).collect(),
+            places: self.emitted.iter().take(LINES_MAX).map(|command| command.place).collect(),
             recorded: rest.iter().take(LINES_MAX).map(show).collect(),
             before,
             expected_condition,
             recorded_condition,
+            last_place: Place::default(),
             advice: rest.first().and_then(|event| advice(&event.body.fact)),
         })
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::{
+    command::Place,
     event::{Blocked, BlockedReason, Condition},
     ids::EventNumber,
 };
@@ -16,6 +17,8 @@ pub struct Mismatch {
     /// What the code does from there on: the next few commands, as the events that they would
     /// become.
     pub expected: Vec<String>,
+    /// Where code issued these commands.
+    pub places: Vec<Place>,
     /// What history has from there on: the next few events of the task's commands.
     pub recorded: Vec<RecordedEvent>,
     /// The last few events of the same task that matched.
@@ -24,6 +27,8 @@ pub struct Mismatch {
     pub expected_condition: Option<Condition>,
     /// Condition in history, if the mismatch is about one.
     pub recorded_condition: Option<Condition>,
+    /// Where code made its last durable call.
+    pub last_place: Place,
     /// Advice for a person, if there is any.
     pub advice: Option<String>,
 }
@@ -61,11 +66,18 @@ impl fmt::Display for Mismatch {
         if self.recorded.is_empty() {
             write!(f, "\n- recorded {at:>5} nothing more in this task")?;
         }
-        for command in &self.expected {
+        let places = self.places.iter().map(|place| place.0).chain(std::iter::repeat(None));
+        for (command, place) in self.expected.iter().zip(places) {
             write!(f, "\n+ code           {command}")?;
+            if let Some(place) = place {
+                write!(f, ", at {place}")?;
+            }
         }
         if self.expected.is_empty() {
             write!(f, "\n+ code           nothing more in this task")?;
+        }
+        if let Some(place) = self.last_place.0.filter(|_| self.unplaced()) {
+            write!(f, "\n  the last durable call of the code is at {place}")?;
         }
         write_conditions(f, self.recorded_condition.as_ref(), self.expected_condition.as_ref())?;
         match &self.advice {
@@ -76,6 +88,19 @@ impl fmt::Display for Mismatch {
 }
 
 impl std::error::Error for Mismatch {}
+
+impl Mismatch {
+    /// The text without lines of code, for history: these are no facts about the run.
+    pub fn recorded_text(&self) -> String {
+        let (places, last_place) = (Vec::new(), Place::default());
+        Self { places, last_place, ..self.clone() }.to_string()
+    }
+
+    /// Whether it is not known where the first step of the code comes from that differs.
+    fn unplaced(&self) -> bool {
+        self.places.first().is_none_or(|place| place.0.is_none())
+    }
+}
 
 fn write_conditions(
     f: &mut fmt::Formatter<'_>,

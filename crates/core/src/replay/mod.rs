@@ -300,6 +300,7 @@ impl<C: Code> Replay<C> {
             emitted: emitted.into(),
         };
         if let Err(mut mismatch) = matching.run() {
+            mismatch.last_place = self.code.place();
             mismatch.advice = mismatch.advice.take().or_else(|| self.code.advice());
             return Err(mismatch.into());
         }
@@ -376,10 +377,12 @@ impl<C: Code> Replay<C> {
             reason: BlockedReason::HistoryShape,
             at: event.number,
             expected: Vec::new(),
+            places: Vec::new(),
             recorded: vec![RecordedEvent { number: event.number, text }],
             before: Vec::new(),
             expected_condition: None,
             recorded_condition: None,
+            last_place: self.code.place(),
             advice: None,
         }))
     }

@@ -405,7 +405,7 @@ pub(super) fn carry_out(
 ) {
     let mut carried = Some(carried);
     let mut provoked = Vec::new();
-    for Command { ask, extension } in commands {
+    for Command { ask, extension, .. } in commands {
         if let Ask::CancelActivity(id) = &ask {
             provoked.extend(cancelled_at_once(draft.run, id));
         }

@@ -295,7 +295,7 @@ fn what_a_gateway_keeps_with_a_command_is_bounded() {
     world.start_task();
     let extension = [("name".to_owned(), "x".repeat(37).into())].into();
     let mut completion = world.completion([]);
-    completion.commands = vec![Command { ask: complete_run(), extension }];
+    completion.commands = vec![Command { extension, ..complete_run().into() }];
     let took = world.take(Input::CompleteTask(Box::new(completion)));
     let Reply::TaskRefused { message, .. } = took.reply else { panic!("{:?}", took.reply) };
     assert_eq!(message, "command 1: extension has 41 bytes, the limit is 40");

@@ -99,7 +99,7 @@ fn messages() {
     check_operation(look_up(UpdateWait::Completed));
     check_operation(Query {
         target: target(),
-        query: QueryRequest { name: "q".into(), input: payloads() },
+        query: QueryRequest { name: "q".into(), input: payloads(), header: named() },
     });
     check_operation(AwaitClose { target: target() });
     check_operation(AwaitWaits { target: target(), after: 12 });

@@ -75,7 +75,7 @@ fn check_completion(report: Report) {
 
 #[test]
 fn completions() {
-    let command = |ask| Command { ask, extension: extension() };
+    let command = |ask: Ask| Command { extension: extension(), ..ask.into() };
     let completion = TaskCompletion {
         commands: every_ask().into_iter().map(command).collect(),
         flags: BTreeSet::from([Flag::OptionalTimers]),
@@ -178,7 +178,7 @@ fn tasks() {
     };
     let (token, given) = (activity_token(), Box::new(given));
     check_task(Dispatch::Activity { token, given, eager: true });
-    let query = QueryRequest { name: "q".into(), input: payloads() };
+    let query = QueryRequest { name: "q".into(), input: payloads(), header: named() };
     check_task(Dispatch::Query { token: query_token(), last_event: 5, query });
 }
 

@@ -10,7 +10,10 @@ use abide_core::{
 };
 
 use super::{ActivityError, CancelToken, Cancelled};
-use crate::payload::{self, AsPayload, PayloadError};
+use crate::{
+    interceptor,
+    payload::{self, AsPayload, PayloadError},
+};
 
 /// The facts about an attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,12 @@ impl ActivityContext {
     /// Everything that is known about the attempt.
     pub fn info(&self) -> &ActivityInfo {
         &self.info
+    }
+
+    /// A header of the activity, as the workflow's interceptors have set it: see
+    /// [`interceptor`](crate::interceptor).
+    pub fn header<T: AsPayload>(&self, name: &str) -> Result<Option<T>, PayloadError> {
+        interceptor::header(&self.info.given.spec.header, name)
     }
 
     /// The number of this attempt, from 1.

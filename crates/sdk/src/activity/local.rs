@@ -39,6 +39,8 @@ pub struct LocalActivity {
     pub execution: ExecutionId,
     /// The encoded arguments, one payload each.
     pub input: Payloads,
+    /// What travels beside the arguments.
+    pub header: PayloadMap,
     /// The number of its first attempt, from 1; higher after a durable delay.
     pub attempt: u32,
     /// The longest duration of one attempt.
@@ -190,6 +192,7 @@ mod tests {
             activity_type: "charge".into(),
             execution: "run:local-1".into(),
             input: Vec::new(),
+            header: PayloadMap::new(),
             attempt: 1,
             start_to_close: None,
             schedule_to_close: None,

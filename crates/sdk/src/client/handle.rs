@@ -82,7 +82,7 @@ impl<W> WorkflowHandle<W> {
         name: impl Into<String>,
         input: Payloads,
     ) -> Result<Payloads, ClientError> {
-        let query = QueryRequest { name: name.into(), input };
+        let query = QueryRequest::new(name, input);
         match self.client.ask(Query { target: self.target(), query }).await {
             Ok(QueryAnswer(answer)) => {
                 answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))

@@ -48,7 +48,12 @@ use self::{
     drawn::drawn_id,
     list::{Fetch, Page},
 };
-use crate::{codec::Codecs, definition::Workflow, transport::Transport};
+use crate::{
+    codec::Codecs,
+    definition::Workflow,
+    interceptor::{Interceptor, Interceptors},
+    transport::Transport,
+};
 pub use abide_core::{
     event::Blocked,
     limits::InvalidField,
@@ -71,6 +76,7 @@ pub struct Client {
     call_timeout: Duration,
     workers: ClientWorkers,
     codecs: Codecs,
+    interceptors: Interceptors,
 }
 
 /// The type parameter of handles to workflows that are known by name only.
@@ -87,6 +93,7 @@ impl Client {
             call_timeout: CALL_TIMEOUT,
             workers: ClientWorkers::default(),
             codecs: Codecs::new(),
+            interceptors: Interceptors::NONE,
         }
     }
 
@@ -123,6 +130,18 @@ impl Client {
     /// The codecs of this client and its workers.
     pub fn codecs(&self) -> &Codecs {
         &self.codecs
+    }
+
+    /// The same client with one more interceptor, inside those that it has. Workers that are made of
+    /// this client have it too.
+    #[must_use]
+    pub fn with_interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.interceptors = self.interceptors.with(Arc::new(interceptor));
+        self
+    }
+
+    pub(crate) const fn interceptors(&self) -> &Interceptors {
+        &self.interceptors
     }
 
     /// The namespace of all workflows that this client starts and finds.

@@ -11,7 +11,10 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{Client, ClientError};
-use crate::backoff::Backoff;
+use crate::{
+    backoff::Backoff,
+    interceptor::{ClientCall, NextCall},
+};
 
 /// The longest pause between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -20,35 +23,60 @@ impl Client {
     /// Sends an operation that is answered soon, and retries it until it is answered or the
     /// client's timeout has passed.
     pub(super) async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
-        let within = self.call_timeout;
+        self.through_interceptors(operation, Some(self.call_timeout)).await
+    }
+
+    /// Sends an operation that is answered when a run has reached a state, and retries it until it
+    /// is answered, however long that takes.
+    pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
+        self.through_interceptors(operation, None).await
+    }
+
+    async fn through_interceptors<O: Operation>(
+        &self,
+        operation: O,
+        within: Option<Duration>,
+    ) -> Result<O::Answer, ClientError> {
+        let operation = operation.into();
+        let answer = if self.interceptors().is_empty() {
+            self.send(operation, within).await?
+        } else {
+            NextCall::new(self, within).run(ClientCall::new(operation)).await?.0
+        };
+        Ok(O::answer(answer)?)
+    }
+
+    /// Sends an operation, and retries it until it is answered or this much time has passed.
+    pub(crate) async fn send(
+        &self,
+        operation: AnyOperation,
+        within: Option<Duration>,
+    ) -> Result<AnyAnswer, ClientError> {
         let mut unanswered = None;
+        let Some(within) = within else {
+            return self.repeated(operation, &mut unanswered).await;
+        };
         match timeout(within, self.repeated(operation, &mut unanswered)).await {
             Ok(result) => result,
             Err(_) => Err(no_answer(within, unanswered)),
         }
     }
 
-    /// Sends an operation that is answered when a run has reached a state, and retries it until it
-    /// is answered, however long that takes.
-    pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
-        self.repeated(operation, &mut None).await
-    }
-
     /// Retries until there is a final answer; keeps the last answer that was not final. Payloads are
     /// encoded once, so that every retry sends the same bytes.
-    async fn repeated<O: Operation>(
+    async fn repeated(
         &self,
-        operation: O,
+        operation: AnyOperation,
         unanswered: &mut Option<CallError>,
-    ) -> Result<O::Answer, ClientError> {
-        let mut operation: AnyOperation = operation.into();
+    ) -> Result<AnyAnswer, ClientError> {
+        let mut operation = operation;
         self.codecs().encode_all(&mut operation).await?;
         let mut answer = self.answered(operation, unanswered).await?;
         // Without codecs, encoded data is returned as it is; what needs its type says what is missing.
         if !self.codecs().is_empty() {
             self.codecs().decode_all(&mut answer).await?;
         }
-        Ok(O::answer(answer)?)
+        Ok(answer)
     }
 
     async fn answered(

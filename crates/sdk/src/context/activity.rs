@@ -1,6 +1,6 @@
 //! Calling an activity.
 
-use std::{marker::PhantomData, rc::Rc, time::Duration};
+use std::{marker::PhantomData, time::Duration};
 
 use abide_core::{
     event::{ActivitySpec, Delivery, Origin},
@@ -13,11 +13,12 @@ use abide_core::{
 use super::{
     OnCancel,
     operation::{Operation, OperationResult, Progress, awaitable},
+    site::Site,
 };
 use crate::{
     activity::ActivityDef,
     error::{ActivityFailure, Error, Result},
-    executor::{ActivityOutcome, Board, Resolution, Terms},
+    executor::{ActivityOutcome, Resolution, Terms},
     payload::{self, AsPayload, PayloadError},
     retry::RetryPolicy,
 };
@@ -29,7 +30,7 @@ const START_TO_CLOSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct ActivityCall<O> {
-    board: Rc<Board>,
+    board: Site,
     spec: ActivitySpec,
     unsendable: Option<PayloadError>,
     on_cancel: OnCancel,
@@ -40,11 +41,7 @@ pub struct ActivityCall<O> {
 }
 
 impl<O> ActivityCall<O> {
-    pub(super) fn new<S, I>(
-        board: Rc<Board>,
-        definition: &ActivityDef<S, I, O>,
-        input: &I,
-    ) -> Self {
+    pub(super) fn new<S, I>(board: Site, definition: &ActivityDef<S, I, O>, input: &I) -> Self {
         let (input, unsendable) = match definition.encode(input) {
             Ok(input) => (input, None),
             Err(error) => (Vec::new(), Some(error)),

@@ -14,11 +14,12 @@ use super::{
     OnCancel,
     external::{ExternalCall, ExternalWorkflow},
     operation::{Operation, OperationResult, Pending, Progress, awaitable},
+    site::Site,
 };
 use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
-    executor::{Board, Child, ChildClosed, Resolution, Subject, Terms, Wait},
+    executor::{Child, ChildClosed, Resolution, Subject, Terms, Wait},
     payload::{AsPayload, PayloadError},
     retry::RetryPolicy,
 };
@@ -62,7 +63,7 @@ pub struct ChildResult<C: Workflow> {
 }
 
 struct Link<C> {
-    board: Rc<Board>,
+    board: Site,
     workflow: WorkflowId,
     /// The number of the child within the run; zero before it is started.
     number: u64,
@@ -70,7 +71,7 @@ struct Link<C> {
 }
 
 impl<C: Workflow> ChildCall<C> {
-    pub(super) fn new(board: Rc<Board>, workflow: WorkflowId, input: &C::Input) -> Self {
+    pub(super) fn new(board: Site, workflow: WorkflowId, input: &C::Input) -> Self {
         let (input, unsendable) = match C::encode_input(input) {
             Ok(input) => (input, None),
             Err(error) => (Payloads::new(), Some(error)),
@@ -302,8 +303,8 @@ impl<C: Workflow> ChildHandle<C> {
     /// Waits for the child's result, across all its runs. Can be called again.
     #[track_caller]
     pub fn result(&self) -> ChildResult<C> {
-        self.link.board.mark(std::panic::Location::caller());
-        ChildResult { link: self.link.clone(), on_cancel: self.on_cancel }
+        let link = Link { board: Site::here(&self.link.board), ..self.link.clone() };
+        ChildResult { link, on_cancel: self.on_cancel }
     }
 
     /// Sends a signal to the child; resolves when it is delivered.
@@ -321,7 +322,7 @@ impl<C: Workflow> ChildHandle<C> {
     fn external(&self) -> ExternalWorkflow<C> {
         let Link { board, workflow, number, .. } = &self.link;
         let initiated = board.child(*number, |child| child.initiated).flatten();
-        ExternalWorkflow::of_child(board.clone(), workflow.clone(), initiated)
+        ExternalWorkflow::of_child(Rc::clone(board), workflow.clone(), initiated)
     }
 }
 

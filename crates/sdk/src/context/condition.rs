@@ -13,12 +13,13 @@ use abide_core::{event, limits::valid_condition_key, time::Timestamp};
 use super::{
     operation::{Operation, OperationResult, Pending, Progress, awaitable},
     outcome::Outcome,
+    site::Site,
     terms::{Limit, StatedTerms, described, guarded},
     timeout::Timeout,
 };
 use crate::{
     error::{Error, Result},
-    executor::{Board, Predicate, Resolution},
+    executor::{Predicate, Resolution},
 };
 
 /// A condition on the state of workflow `W`, made by [`condition!`](crate::condition).
@@ -64,7 +65,7 @@ impl<W> Condition<W> {
 /// A wait for a condition; see [`Context::wait_until`](super::Context::wait_until).
 #[must_use = "nothing happens until it is awaited"]
 pub struct WaitUntil<W> {
-    board: Rc<Board>,
+    board: Site,
     /// Weak: the board keeps the predicate, and the state may own a reference to the board.
     state: Weak<RefCell<W>>,
     condition: Condition<W>,
@@ -72,7 +73,7 @@ pub struct WaitUntil<W> {
 }
 
 impl<W: 'static> WaitUntil<W> {
-    pub(super) fn new(board: Rc<Board>, state: &Rc<RefCell<W>>, condition: Condition<W>) -> Self {
+    pub(super) fn new(board: Site, state: &Rc<RefCell<W>>, condition: Condition<W>) -> Self {
         Self { board, state: Rc::downgrade(state), condition, said: StatedTerms::default() }
     }
 

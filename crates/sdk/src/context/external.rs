@@ -9,7 +9,10 @@ use abide_core::{
     payload::PayloadMap,
 };
 
-use super::operation::{Operation, OperationResult, Progress, awaitable};
+use super::{
+    operation::{Operation, OperationResult, Progress, awaitable},
+    site::Site,
+};
 use crate::{
     definition::{SignalDef, Workflow},
     error::{Error, ExternalFailure, Result},
@@ -68,9 +71,8 @@ impl<C: Workflow> ExternalWorkflow<C> {
 
     #[track_caller]
     fn call(&self, ask: Result<Ask, PayloadError>) -> ExternalCall {
-        self.board.mark(std::panic::Location::caller());
         let workflow = self.target.workflow.workflow.clone();
-        ExternalCall { board: self.board.clone(), workflow, ask: Some(ask) }
+        ExternalCall { board: Site::here(&self.board), workflow, ask: Some(ask) }
     }
 }
 
@@ -78,7 +80,7 @@ impl<C: Workflow> ExternalWorkflow<C> {
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct ExternalCall {
-    board: Rc<Board>,
+    board: Site,
     workflow: WorkflowId,
     ask: Option<Result<Ask, PayloadError>>,
 }

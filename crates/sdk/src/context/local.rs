@@ -1,21 +1,24 @@
 //! Calling an activity that runs in the worker of the workflow.
 
-use std::{marker::PhantomData, rc::Rc, time::Duration};
+use std::{marker::PhantomData, time::Duration};
 
 use abide_core::{
     event::Origin,
     failure::Failure,
     ids::ExecutionId,
-    payload::Payloads,
+    payload::{PayloadMap, Payloads},
     retry::{self, RetryState},
     time::Timestamp,
 };
 
-use super::operation::{Operation, OperationResult, Progress, awaitable};
+use super::{
+    operation::{Operation, OperationResult, Progress, awaitable},
+    site::Site,
+};
 use crate::{
     activity::{ActivityDef, LocalActivity, LocalEnd},
     error::{ActivityFailure, Error, Result},
-    executor::{Board, Resolution, Terms},
+    executor::{Resolution, Terms},
     payload::{self, AsPayload, PayloadError},
     retry::RetryPolicy,
 };
@@ -30,7 +33,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct LocalActivityCall<O> {
-    board: Rc<Board>,
+    board: Site,
     activity_type: &'static str,
     input: Payloads,
     unsendable: Option<PayloadError>,
@@ -47,11 +50,7 @@ pub struct LocalActivityCall<O> {
 }
 
 impl<O> LocalActivityCall<O> {
-    pub(super) fn new<S, I>(
-        board: Rc<Board>,
-        definition: &ActivityDef<S, I, O>,
-        input: &I,
-    ) -> Self {
+    pub(super) fn new<S, I>(board: Site, definition: &ActivityDef<S, I, O>, input: &I) -> Self {
         let (input, unsendable) = match definition.encode(input) {
             Ok(input) => (input, None),
             Err(error) => (Vec::new(), Some(error)),
@@ -111,6 +110,7 @@ impl<O> LocalActivityCall<O> {
             activity_type: self.activity_type.into(),
             execution: execution.clone(),
             input: self.input.clone(),
+            header: PayloadMap::new(),
             attempt: self.attempts + 1,
             start_to_close: self.start_to_close,
             schedule_to_close: self.schedule_to_close.map(|limit| limit.saturating_sub(passed)),

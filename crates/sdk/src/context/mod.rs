@@ -13,6 +13,7 @@ mod outcome;
 mod random;
 mod receive;
 mod scope;
+mod site;
 mod sleep;
 mod spawn;
 mod terms;
@@ -28,6 +29,7 @@ use abide_core::{
 };
 use uuid::Uuid;
 
+use self::site::Site;
 pub(crate) use self::terms::Limit;
 pub use self::{
     activity::ActivityCall,
@@ -52,6 +54,7 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{Error, Result},
     executor::{self, Board, Cancellation, Kind},
+    interceptor,
     payload::{self, AsPayload},
 };
 
@@ -220,7 +223,7 @@ impl<W> Context<W> {
     /// once if there was one. Within a shield, requests from outside are not seen.
     #[track_caller]
     pub fn cancelled(&self) -> CancelRequest {
-        CancelRequest::new(self.board())
+        CancelRequest::new(Rc::clone(&self.board()))
     }
 
     /// Runs a future beside this one, in the scope that spawns it. It ends with the run at the
@@ -295,6 +298,12 @@ impl<W> Context<W> {
         self.board.started()
     }
 
+    /// A header of the run, as a client or a parent has set it: see
+    /// [`interceptor`](crate::interceptor).
+    pub fn header<T: AsPayload>(&self, name: &str) -> Result<Option<T>> {
+        Ok(interceptor::header(&self.board.started().spec.header, name)?)
+    }
+
     /// Whether the current step is in history already. For diagnostics; what a workflow does must
     /// not depend on it.
     pub fn is_replaying(&self) -> bool {
@@ -346,9 +355,9 @@ impl<W> Context<W> {
 
     /// The board, after recording where user code is.
     #[track_caller]
-    fn board(&self) -> Rc<Board> {
+    fn board(&self) -> Site {
         self.board.mark(Location::caller());
-        self.board.clone()
+        Site::here(&self.board)
     }
 }
 
@@ -369,18 +378,20 @@ impl<W: 'static> Context<W> {
     /// for itself.
     #[track_caller]
     pub fn handlers_finished(&self) -> WaitUntil<W> {
-        self.mark(Location::caller());
-        self.running_handlers()
+        self.until_handled(self.board())
     }
 
     /// The wait for the handlers that run now.
     pub(crate) fn running_handlers(&self) -> WaitUntil<W> {
+        self.until_handled(Site::nowhere(&self.board))
+    }
+
+    fn until_handled(&self, site: Site) -> WaitUntil<W> {
         // Weak: the board keeps the predicate.
         let board = Rc::downgrade(&self.board);
         let finished = move |_: &W| board.upgrade().is_none_or(|board| !board.handlers_run());
         let condition = Condition::keyed(HANDLERS_FINISHED, finished);
-        WaitUntil::new(self.board.clone(), &self.state, condition)
-            .about(self.board.shown_handlers())
+        WaitUntil::new(site, &self.state, condition).about(self.board.shown_handlers())
     }
 }
 

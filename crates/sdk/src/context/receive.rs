@@ -1,6 +1,6 @@
 //! Waiting for a signal, of one kind or any, forever or with a deadline.
 
-use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use abide_core::{
     payload::{Payload, Payloads},
@@ -10,20 +10,21 @@ use abide_core::{
 use super::{
     operation::{Operation, OperationResult, Progress, awaitable},
     outcome::Outcome,
+    site::Site,
     terms::{Limit, StatedTerms, described, guarded},
     timeout::Timeout,
 };
 use crate::{
     definition::{SignalDef, SignalHandler as _},
     error::{Error, Result},
-    executor::{Board, Received, Resolution},
+    executor::{Received, Resolution},
 };
 
 /// A wait for a signal; see [`Context::receive`](super::Context::receive) and
 /// [`Context::receive_any`](super::Context::receive_any).
 #[must_use = "nothing happens until it is awaited"]
 pub struct Receive<S> {
-    board: Rc<Board>,
+    board: Site,
     signal: S,
     said: StatedTerms,
 }
@@ -118,7 +119,7 @@ impl<W> AnySignal<W> {
 }
 
 impl<S: Expected> Receive<S> {
-    pub(super) fn new(board: Rc<Board>, signal: S) -> Self {
+    pub(super) fn new(board: Site, signal: S) -> Self {
         Self { board, signal, said: StatedTerms::default() }
     }
 

@@ -1,23 +1,22 @@
 //! Waiting for a time.
 
-use std::rc::Rc;
-
 use abide_core::event::Origin;
 
 use super::{
     operation::{Operation, OperationResult, Pending, Progress, awaitable},
+    site::Site,
     terms::{Limit, StatedTerms, described, guarded},
 };
 use crate::{
     error::{Error, Result},
-    executor::{Board, Resolution},
+    executor::Resolution,
 };
 
 /// A durable sleep; see [`Context::sleep`](super::Context::sleep).
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct Sleep {
-    board: Rc<Board>,
+    board: Site,
     limit: Limit,
     said: StatedTerms,
 }
@@ -26,7 +25,7 @@ pub struct Sleep {
 pub type Timer = Pending<Sleep>;
 
 impl Sleep {
-    pub(super) fn new(board: Rc<Board>, limit: Limit) -> Self {
+    pub(super) fn new(board: Site, limit: Limit) -> Self {
         Self { board, limit, said: StatedTerms::default() }
     }
 }

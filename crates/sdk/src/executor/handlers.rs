@@ -6,6 +6,7 @@ use std::{future::poll_fn, rc::Rc};
 use abide_core::{
     command::Ask,
     event::{SignalReceived, UpdateRequest},
+    failure::Failure,
     ids::{EventNumber, UpdateId},
     visible::visible,
 };
@@ -20,6 +21,7 @@ use super::{
 use crate::{
     definition::{Arrival, UpdateProgress, Workflow},
     future::LocalBoxFuture,
+    interceptor::{Headers, Message, MessageKind},
 };
 
 impl<W: Workflow> Running<W> {
@@ -30,9 +32,23 @@ impl<W: Workflow> Running<W> {
             let signal = visible(name);
             warn!(%signal, "the workflow has no handler for this signal; it stays unread");
         }
-        let shown = self.begin_handling("signal", name);
+        let arrives = || Message {
+            kind: MessageKind::Signal,
+            name: name.clone(),
+            id: number.to_string(),
+            headers: Headers(signal.header.clone()),
+        };
+        let message = match self.board.arrives(arrives) {
+            Ok(message) => message,
+            Err(why) => {
+                let (signal, why) = (visible(name), visible(&why));
+                warn!(%signal, %why, "an interceptor refused a signal; it stays unread");
+                return self.board.set_aside(number);
+            }
+        };
+        let shown = self.begin_handling("signal", name, message);
         let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
-        self.board.set_handling(None);
+        let message = self.end_handling();
         match arrival {
             Ok(Arrival::Applied) => {}
             Ok(Arrival::Kept) => {
@@ -45,7 +61,7 @@ impl<W: Workflow> Running<W> {
                     task.await;
                     board.end_signal(number);
                 };
-                self.begin_task(shown, Box::pin(task));
+                self.begin_task(shown, message, Box::pin(task));
             }
             // Not a fault, because any sender of signals could then stop the run for good.
             Err(error) => {
@@ -60,7 +76,20 @@ impl<W: Workflow> Running<W> {
         let board = self.board.clone();
         let mut accept = || board.accept_update(update.clone(), request.clone());
         let handler = W::UPDATES.iter().find(|handler| handler.name() == request.name);
-        let shown = self.begin_handling("update", &request.name);
+        let arrives = || Message {
+            kind: MessageKind::Update,
+            name: request.name.clone(),
+            id: update.to_string(),
+            headers: Headers(request.header.clone()),
+        };
+        let message = match board.arrives(arrives) {
+            Ok(message) => message,
+            Err(why) => {
+                let failure = refused(why);
+                return board.command(Ask::RejectUpdate { update, failure });
+            }
+        };
+        let shown = self.begin_handling("update", &request.name, message);
         let progress = match handler {
             Some(handler) => handler.admit(&self.context, &request.input, &mut accept),
             None => {
@@ -68,7 +97,7 @@ impl<W: Workflow> Running<W> {
                 Err(unknown::<W>("update", &request.name, names))
             }
         };
-        self.board.set_handling(None);
+        let message = self.end_handling();
         match progress {
             Err(failure) => board.command(Ask::RejectUpdate { update, failure }),
             Ok(UpdateProgress::Done(result)) => {
@@ -77,33 +106,55 @@ impl<W: Workflow> Running<W> {
             Ok(UpdateProgress::Task(task)) => {
                 let task =
                     async move { board.complete_update(update, outcome::of_update(task.await)) };
-                self.begin_task(shown, Box::pin(task));
+                self.begin_task(shown, message, Box::pin(task));
             }
         }
     }
 
-    /// Records which handler runs, for the message of a panic.
-    fn begin_handling(&self, kind: &str, name: &str) -> Rc<str> {
+    /// Records which handler runs, for the message of a panic and for interceptors.
+    fn begin_handling(&self, kind: &str, name: &str, message: Option<Rc<Message>>) -> Rc<str> {
         let shown: Rc<str> = format!("{kind} {name}").into();
         self.board.set_handling(Some(shown.clone()));
+        self.board.set_handled(message);
         shown
     }
 
-    fn begin_task(&mut self, shown: Rc<str>, task: LocalBoxFuture<'static, ()>) {
-        self.tasks.begin(named(self.board.clone(), shown, task), &self.board);
+    /// The handler has returned, perhaps with a task; returns its message.
+    fn end_handling(&self) -> Option<Rc<Message>> {
+        self.board.set_handling(None);
+        let message = self.board.handled();
+        self.board.set_handled(None);
+        message
+    }
+
+    fn begin_task(
+        &mut self,
+        shown: Rc<str>,
+        message: Option<Rc<Message>>,
+        task: LocalBoxFuture<'static, ()>,
+    ) {
+        self.tasks.begin(named(self.board.clone(), shown, message, task), &self.board);
     }
 }
 
-/// A task that records its handler at every poll, for the message of a panic.
+/// The failure of a message that an interceptor refuses.
+pub(super) fn refused(why: String) -> Failure {
+    Failure { message: why, error_type: "Refused".into(), ..Failure::default() }
+}
+
+/// A task that records its handler at every poll.
 fn named(
     board: Rc<Board>,
     shown: Rc<str>,
+    message: Option<Rc<Message>>,
     mut task: LocalBoxFuture<'static, ()>,
 ) -> LocalBoxFuture<'static, ()> {
     Box::pin(poll_fn(move |context| {
         board.set_handling(Some(shown.clone()));
+        board.set_handled(message.clone());
         let polled = task.as_mut().poll(context);
         board.set_handling(None);
+        board.set_handled(None);
         polled
     }))
 }

@@ -3,13 +3,15 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
+    sync::Arc,
 };
 
 use abide_core::{
-    command::Command,
+    command::{Command, Place},
     event::{Fact, Marker, RunStarted},
     failure::{Failure, FailureKind},
     ids::{RunId, TimerId, WorkflowKey},
+    operation::QueryRequest,
     payload::Payloads,
     replay::{Code, Step, Turn},
     time::Timestamp,
@@ -19,14 +21,17 @@ use tracing::{Dispatch, Span, dispatcher, info_span};
 
 use super::{
     board::{Board, LocalWork, TurnInfo},
-    close::close,
-    fault, outcome,
+    close::{close, encoded},
+    fault,
+    handlers::refused,
+    outcome,
     tasks::Tasks,
     waits::{ActivityOutcome, Resolution, Subject},
 };
 use crate::{
     context::Context,
     definition::Workflow,
+    interceptor::{Headers, Interceptor, Interceptors, Message, MessageKind, RunInfo},
     registry::{TaskFault, WorkflowCode},
 };
 
@@ -45,6 +50,9 @@ pub struct Machine<W: Workflow> {
     fault: Option<TaskFault>,
     /// Code has panicked or broken the rules, so it is not polled again.
     stopped: bool,
+    interceptors: Interceptors,
+    /// The number of the run among the retries of its workflow.
+    attempt: u32,
 }
 
 /// A run whose code has started.
@@ -66,8 +74,17 @@ impl<W: Workflow> Machine<W> {
             history: (0, 0),
             messages: 0,
         };
-        let markers = Vec::new();
-        Self { workflow, run, turn, markers, running: None, fault: None, stopped: false }
+        Self {
+            workflow,
+            run,
+            turn,
+            markers: Vec::new(),
+            running: None,
+            fault: None,
+            stopped: false,
+            interceptors: Interceptors::NONE,
+            attempt: 1,
+        }
     }
 
     fn begin_turn(&mut self, turn: Turn<'_>) {
@@ -89,7 +106,7 @@ impl<W: Workflow> Machine<W> {
     fn take_step(&mut self, step: Step<'_>) -> Result<(), TaskFault> {
         match step {
             Step::Start(started) => {
-                let running = Running::new(started, self.turn)?;
+                let running = Running::new(started, self.turn, &self.interceptors)?;
                 running.board.set_turn(self.turn, std::mem::take(&mut self.markers));
                 self.running = Some(running);
             }
@@ -109,9 +126,11 @@ impl<W: Workflow> Machine<W> {
         }
         LogScope::Span(info_span!(
             "workflow",
+            namespace = %visible(self.workflow.namespace.as_str()),
             workflow_id = %visible(self.workflow.workflow.as_str()),
             run_id = %self.run,
-            workflow_type = W::NAME
+            workflow_type = W::NAME,
+            attempt = self.attempt,
         ))
     }
 
@@ -133,6 +152,9 @@ impl<W: Workflow> Code for Machine<W> {
         if let Step::Turn(turn) = step {
             self.begin_turn(turn);
             return Vec::new();
+        }
+        if let Step::Start(started) = &step {
+            self.attempt = started.attempt;
         }
         self.turn.happened = at;
         if let Some(running) = &self.running {
@@ -156,6 +178,10 @@ impl<W: Workflow> Code for Machine<W> {
         Vec::new()
     }
 
+    fn place(&self) -> Place {
+        Place(self.running.as_ref().and_then(|running| running.tasks.main_place()))
+    }
+
     fn advice(&self) -> Option<String> {
         self.running.as_ref().and_then(|running| running.board.advice())
     }
@@ -164,18 +190,27 @@ impl<W: Workflow> Code for Machine<W> {
 impl<W: Workflow> WorkflowCode for Machine<W> {
     fn query(
         &mut self,
-        name: &str,
-        input: &Payloads,
+        request: &QueryRequest,
         moves: Vec<(TimerId, Timestamp)>,
     ) -> Result<Payloads, Failure> {
+        let QueryRequest { name, input, header } = request;
         let Some(running) = &self.running else {
             return Err(failure("the run has not begun"));
         };
-        let Some(query) = W::QUERIES.iter().find(|query| query.name() == name) else {
+        let Some(query) = W::QUERIES.iter().find(|query| query.name() == *name) else {
             let names = W::QUERIES.iter().map(|query| query.name());
             return Err(unknown::<W>("query", name, names));
         };
-        let answer = || running.context.look(|state| query.answer(state, input));
+        let arrives = || Message {
+            kind: MessageKind::Query,
+            name: name.clone(),
+            id: String::new(),
+            headers: Headers(header.clone()),
+        };
+        let answer = || {
+            running.board.arrives(arrives).map_err(refused)?;
+            running.context.look(|state| query.answer(state, input))
+        };
         running.board.show_moves(moves);
         let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
         running.board.show_moves([]);
@@ -192,6 +227,10 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
     fn take_fault(&mut self) -> Option<TaskFault> {
         self.fault.take()
     }
+
+    fn intercept(&mut self, chain: Arc<[Arc<dyn Interceptor>]>) {
+        self.interceptors = Interceptors::of(chain);
+    }
 }
 
 impl<W: Workflow> Drop for Machine<W> {
@@ -203,15 +242,31 @@ impl<W: Workflow> Drop for Machine<W> {
 }
 
 impl<W: Workflow> Running<W> {
-    fn new(started: &RunStarted, turn: TurnInfo) -> Result<Self, TaskFault> {
+    fn new(
+        started: &RunStarted,
+        turn: TurnInfo,
+        interceptors: &Interceptors,
+    ) -> Result<Self, TaskFault> {
         let input = W::ARGUMENTS.decode(&started.spec.input).map_err(|error| {
             fault::unreadable(&error.of(format!("input of workflow {}", W::NAME)))
         })?;
-        let board = Rc::new(Board::new(started.clone(), turn));
+        let board = Rc::new(Board::new(started.clone(), turn, interceptors.clone()));
         let context = Context::new(board.clone(), W::init(&input));
         let mut tasks = Tasks::new();
         let (closing, main) = (context.clone(), W::run(context.clone(), input));
-        tasks.add(Box::pin(async move { close(&closing, main.await).await }));
+        if interceptors.is_empty() {
+            tasks.add(Box::pin(async move {
+                let result = main.await;
+                close(&closing, result.is_ok(), || encoded::<W>(result)).await;
+            }));
+        } else {
+            let main = Box::pin(async move { encoded::<W>(main.await) });
+            let main = interceptors.around_run(&RunInfo::new(board.clone()), main);
+            tasks.add(Box::pin(async move {
+                let result = main.await;
+                close(&closing, result.is_ok(), || result).await;
+            }));
+        }
         Ok(Self { context, board, tasks })
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Tasks {
     guard: Arc<Guard>,
     tasks: Vec<Task>,
     count: u64,
+    /// Where the main task last issued a command, when the run is closed.
+    closed_at: Option<&'static Location<'static>>,
 }
 
 struct Task {
@@ -32,7 +34,7 @@ struct Task {
 
 impl Tasks {
     pub(super) fn new() -> Self {
-        Self { guard: Guard::new(), tasks: Vec::new(), count: 0 }
+        Self { guard: Guard::new(), tasks: Vec::new(), count: 0, closed_at: None }
     }
 
     /// Until the result is dropped, wakes on this thread are the run's own.
@@ -66,6 +68,7 @@ impl Tasks {
                 polled |= task.poll_if_ready(board);
                 if board.silent() {
                     board.silence();
+                    self.closed_at = self.main_place();
                     return self.tasks.clear();
                 }
             }
@@ -85,7 +88,7 @@ impl Tasks {
 
     /// Where the main task last issued a command.
     pub(super) fn main_place(&self) -> Option<&'static Location<'static>> {
-        self.tasks.first().and_then(|task| task.place)
+        self.tasks.first().map_or(self.closed_at, |task| task.place)
     }
 }
 

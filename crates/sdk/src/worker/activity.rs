@@ -1,6 +1,11 @@
 //! Runs an attempt of an activity and delivers its result to the engine.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use abide_core::{
     attempt::ActivityToken,
@@ -9,11 +14,14 @@ use abide_core::{
     operation::CallError,
     report::Report,
     run::{ActivityGiven, Refusal, Resolution},
+    time::Timestamp,
 };
 use futures_util::FutureExt;
+use tracing::Instrument;
 
 use super::{
-    attempts::Attempt, heartbeat::Heartbeats, notice, overdue::Overdue, shared::WorkerCore, unfit,
+    attempts::Attempt, heartbeat::Heartbeats, metrics::count, notice, overdue::Overdue,
+    shared::WorkerCore, span, unfit,
 };
 use crate::{
     activity::{ActivityContext, ActivityInfo},
@@ -90,6 +98,11 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
     let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), given.spec.heartbeat);
     let name = given.spec.activity_type.clone();
     let overdue = Overdue::of(&given.spec);
+    let counts = shared.metrics.activity(&name);
+    if given.attempt == 1 {
+        counts.schedule_to_start.record(now().saturating_since(given.scheduled_at));
+    }
+    let began = Instant::now();
     // A panic is a failure of the attempt and is retried like any other.
     let code = execute(shared, attempt, given, heartbeats.clone());
     let code = AssertUnwindSafe(code).catch_unwind();
@@ -97,6 +110,7 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
         biased;
         ended = code => ended,
         () = overdue.given_up(shared, attempt) => {
+            count(&counts.dropped);
             let what = format_args!("an abandoned attempt of {name} did not stop: dropped");
             return notice::warn(workflow, what);
         }
@@ -109,6 +123,13 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
         Err(panic) => AttemptEnd::Resolved(Resolution::Failed(panicked(&*panic))),
     };
     attempt.end();
+    counts.latency.record(began.elapsed());
+    count(match &ending {
+        AttemptEnd::Resolved(Resolution::Completed(_)) => &counts.completed,
+        AttemptEnd::Resolved(Resolution::Cancelled(_)) => &counts.cancelled,
+        AttemptEnd::Resolved(_) => &counts.failed,
+        AttemptEnd::Left => &counts.left,
+    });
     if let AttemptEnd::Resolved(Resolution::Failed(failure)) = &ending {
         notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
     }
@@ -143,7 +164,17 @@ async fn execute(
     let input = std::mem::take(&mut given.spec.input);
     let token = &attempt.token;
     let info = ActivityInfo { given, workflow: token.workflow.clone(), run: token.run };
-    code.run(ActivityContext::new(info, Arc::new(heartbeats), attempt.cancel.clone()), input).await
+    let span = span::of_attempt(&info);
+    let context = ActivityContext::new(info, Arc::new(heartbeats), attempt.cancel.clone());
+    // Called within the span, because an activity may do something before it returns its future.
+    let code = span.in_scope(|| code.run(context, input));
+    code.instrument(span).await
+}
+
+/// The time of this machine, to be compared with that of the engine.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::EPOCH.saturating_add(since)
 }
 
 /// Sends the end until the engine accepts it or no longer wants it.

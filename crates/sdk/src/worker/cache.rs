@@ -64,6 +64,11 @@ impl Cache {
         replaced.or(evicted)
     }
 
+    /// How many runs are in memory.
+    pub(super) fn len(&self) -> usize {
+        self.runs.len() + self.busy.len()
+    }
+
     /// Drops a run if its last turn was this one: the engine did not accept the turn.
     pub(super) fn forget_turn(&mut self, run: RunId, start: StartId) {
         let kept = self.runs.get(&run).map(|kept| &kept.machine).or(self.busy.get(&run));

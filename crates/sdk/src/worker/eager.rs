@@ -28,6 +28,11 @@ impl EagerSlots {
         Self { count, state: Mutex::default() }
     }
 
+    /// The activities in flight, and the most of them.
+    pub(super) fn used(&self) -> (usize, usize) {
+        (self.lock().busy, self.count)
+    }
+
     /// Promises slots for at most `wanted` activities of a run's task; returns how many.
     pub(super) fn promise(&self, run: RunId, wanted: usize) -> usize {
         if wanted == 0 {

@@ -18,7 +18,7 @@ use abide_core::{
     event::{ActivitySpec, Delivery, Marker},
     failure::{Failure, FailureKind, TimeoutKind},
     limits::Limits,
-    payload::{PayloadMap, Payloads},
+    payload::Payloads,
     report::TaskToken,
     retry::RetryState,
     run::ActivityGiven,
@@ -30,8 +30,12 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, sleep, timeout_at},
 };
+use tracing::Instrument;
 
-use super::{activity, notice, order::Order, overdue::STOP_GRACE, shared::WorkerCore, unfit};
+use super::{
+    activity, metrics::WorkerMetrics, notice, order::Order, overdue::STOP_GRACE,
+    shared::WorkerCore, span, unfit,
+};
 use crate::{
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
@@ -132,6 +136,7 @@ impl Launcher {
         let (serial, cancel) = (self.started, CancelToken::new());
         let attempts = Attempts {
             room: Arc::clone(&self.shared.local_activities),
+            metrics: self.shared.metrics.clone(),
             code,
             token: token.clone(),
             cancel: cancel.clone(),
@@ -169,6 +174,7 @@ impl Launcher {
 
 struct Attempts {
     room: Arc<Semaphore>,
+    metrics: WorkerMetrics,
     code: Arc<dyn ActivityCode>,
     token: TaskToken,
     cancel: CancelToken,
@@ -180,7 +186,11 @@ impl Attempts {
     async fn run(self) -> Marker {
         let mut attempt = self.activity.attempt;
         loop {
-            let failure = match self.attempt(attempt).await {
+            let began = Instant::now();
+            let ended = self.attempt(attempt).await;
+            let counts = self.metrics.local(&self.activity.activity_type);
+            counts.attempt(ended.is_ok(), began.elapsed());
+            let failure = match ended {
                 Ok(result) => return self.marker(attempt, LocalEnd::Completed(result)),
                 Err(failure) if out_of_time(&failure) => {
                     let end = LocalEnd::Failed(failure, RetryState::Timeout);
@@ -209,8 +219,10 @@ impl Attempts {
         // The semaphore is never closed; if it were, attempts would run without a bound.
         let _room = room.map_err(|_| Failure::timeout(TimeoutKind::ScheduleToClose))?.ok();
         let one = self.until(Instant::now(), self.activity.start_to_close);
-        let code =
-            AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
+        let (context, input) = (self.context(attempt), self.activity.input.clone());
+        let span = span::of_attempt(context.info());
+        let code = async move { self.code.run(context, input).await }.instrument(span);
+        let code = AssertUnwindSafe(code);
         match timeout_at(one.min(whole), code.catch_unwind()).await {
             Ok(Ok(end)) => self.fitting(attempt, end),
             Ok(Err(panic)) => Err(activity::panicked(&*panic)),
@@ -233,7 +245,7 @@ impl Attempts {
             activity_type: activity_type.clone(),
             queue: String::new(),
             input: Vec::new(),
-            header: PayloadMap::new(),
+            header: self.activity.header.clone(),
             schedule_to_close: *schedule_to_close,
             schedule_to_start: None,
             start_to_close: *start_to_close,

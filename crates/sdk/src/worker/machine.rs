@@ -1,15 +1,17 @@
 //! One run in memory: its code and the replay machine that drives it through history.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{
     event::{Event, Fact, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, StartId},
+    operation::QueryRequest,
     payload::Payloads,
     replay::{Completion, Error, Mismatch, Replay},
     report::TaskToken,
     run::GivenTask,
+    time::Timestamp,
 };
 
 use super::{
@@ -25,6 +27,9 @@ pub(super) struct Machine {
     /// The log position from which the machine may have missed events.
     log_position: u64,
     locals: Locals,
+    /// When the last task was scheduled, and when it was started.
+    scheduled_at: Option<Timestamp>,
+    started_at: Option<Timestamp>,
 }
 
 /// Why a run cannot continue in memory.
@@ -99,6 +104,8 @@ impl Machine {
             last_turn: None,
             log_position: 0,
             locals: Locals::default(),
+            scheduled_at: None,
+            started_at: None,
         })
     }
 
@@ -128,8 +135,21 @@ impl Machine {
 
     /// Feeds the next events of the log.
     pub(super) fn feed(&mut self, events: Vec<Event>) -> Result<(), Trouble> {
+        for event in &events {
+            match &event.body.fact {
+                Fact::TaskScheduled(_) => self.scheduled_at = Some(event.time),
+                Fact::TaskStarted(_) => self.started_at = Some(event.time),
+                _ => {}
+            }
+        }
         let fed = self.replay.feed(events);
         self.checked(fed)
+    }
+
+    /// How long the last task waited for a worker.
+    pub(super) fn waited(&self) -> Option<Duration> {
+        let (scheduled, started) = self.scheduled_at.zip(self.started_at)?;
+        Some(started.saturating_since(scheduled))
     }
 
     /// Runs the open task.
@@ -195,9 +215,9 @@ impl Machine {
     }
 
     /// Answers a query from the current state.
-    pub(super) fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
+    pub(super) fn query(&mut self, request: &QueryRequest) -> Result<Payloads, Failure> {
         let moves = self.replay.unseen_moves();
-        self.replay.code_mut().query(name, input, moves)
+        self.replay.code_mut().query(request, moves)
     }
 
     /// A fault takes precedence over a mismatch: stopped code matches no history.

@@ -18,6 +18,7 @@ mod heartbeat;
 mod history;
 mod local;
 mod machine;
+pub mod metrics;
 mod notice;
 mod order;
 mod overdue;
@@ -28,6 +29,7 @@ mod running;
 mod session;
 mod shared;
 mod slots;
+mod span;
 mod task;
 mod thread;
 mod threads;
@@ -62,12 +64,14 @@ use crate::{
     activity::{Activities, Activity, ActivityContext},
     client::{Client, Serving},
     definition::Workflow,
+    interceptor::{Interceptor, Interceptors},
     payload::AsPayload,
     registry::{Registry, RegistryError},
     returned::BoxError,
 };
 
 pub use self::{
+    metrics::WorkerMetrics,
     replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport},
     running::RunningWorker,
     until::ShutdownOutput,
@@ -90,6 +94,7 @@ pub fn own_queue(name: &str) -> String {
 pub struct Worker {
     client: Client,
     registry: Registry,
+    interceptors: Interceptors,
     registered: Result<(), RegistryError>,
     queue: String,
     identity: Option<String>,
@@ -101,6 +106,7 @@ pub struct Worker {
     cached_runs: usize,
     grace: Duration,
     task_deadline: Duration,
+    metrics: WorkerMetrics,
 }
 
 /// Why a worker could not start, or stopped.
@@ -144,6 +150,7 @@ impl Worker {
         Self {
             client: client.clone(),
             registry: Registry::new(),
+            interceptors: Interceptors::NONE,
             registered: Ok(()),
             queue: DEFAULT_QUEUE.into(),
             identity: None,
@@ -155,6 +162,7 @@ impl Worker {
             cached_runs: 1_000,
             grace: Duration::from_secs(10),
             task_deadline: Duration::from_secs(2),
+            metrics: WorkerMetrics::default(),
         }
     }
 
@@ -212,6 +220,12 @@ impl Worker {
     #[doc(hidden)]
     pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
         change(&mut self.registry);
+        self
+    }
+
+    /// Adds an interceptor inside those of the client and those that were added before.
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.interceptors = self.interceptors.with(Arc::new(interceptor));
         self
     }
 
@@ -274,6 +288,11 @@ impl Worker {
         self
     }
 
+    /// What the worker counts. Take it before the worker runs, and keep it beside your other metrics.
+    pub fn metrics(&self) -> WorkerMetrics {
+        self.metrics.clone()
+    }
+
     /// Runs the worker forever. If it fails, this returns why, and calls that wait for runs of its
     /// queue fail too, as [`Worker::spawn`] says. Under `abide replay` it replays histories instead, and ends with
     /// [`WorkerError::Replayed`].
@@ -306,8 +325,9 @@ impl Worker {
         self.client.workers().serve(self.client.namespace().clone(), self.queue.clone())
     }
 
-    async fn begin(self) -> Result<Life, WorkerError> {
+    async fn begin(mut self) -> Result<Life, WorkerError> {
         self.registered.clone()?;
+        self.registry.intercept(&self.client.interceptors().around(&self.interceptors));
         if let Some(folder) = ReplayFolder::of_program() {
             return Err(self.replay(folder).await);
         }
@@ -319,6 +339,7 @@ impl Worker {
         let eager = if workflows && activities { self.concurrent_activities / 2 } else { 0 };
         let tasks = if workflows { self.concurrent_tasks.max(1) } else { 0 };
         let others = if activities { (self.concurrent_activities - eager).max(1) } else { 0 };
+        self.metrics.begin(&self.queue, &self.registry);
         let shared = Arc::new(WorkerCore {
             transport: Arc::clone(self.client.transport()),
             codecs: self.client.codecs().strict(),
@@ -335,7 +356,10 @@ impl Worker {
             ended: Notify::new(),
             registry: self.registry,
             queue: self.queue,
+            metrics: self.metrics,
+            locals_count: self.concurrent_locals,
         });
+        shared.metrics.runs(&shared);
         Ok(Life {
             threads: Threads::start(&shared, self.threads, self.cached_runs)?,
             grace: self.grace,

@@ -1,6 +1,6 @@
 //! The orders that workflow threads receive.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use abide_core::{
     event::Event,
@@ -43,6 +43,7 @@ pub(super) struct TaskOrder {
     pub(super) unasked: Unasked,
     /// Released when the order is dropped.
     pub(super) slot: TaskSlot,
+    pub(super) arrived: Instant,
 }
 
 /// The part of the log that comes with a task.

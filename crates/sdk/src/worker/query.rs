@@ -80,7 +80,8 @@ impl WorkflowThread {
 
     fn answer_from(&mut self, query: QueryOrder, mut machine: Machine) {
         self.watched.runs(machine.workflow_type());
-        let answer = machine.query(&query.query.name, &query.query.input);
+        let answer = machine.query(&query.query);
+        self.shared.metrics.workflow(Some(machine.workflow_type())).query(answer.is_ok());
         let gone = self.cache.keep(query.token.run, machine);
         self.answer(query, answer);
         drop(gone);

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::{Worker, WorkerError};
+use super::{Worker, WorkerError, WorkerMetrics};
 
 /// A worker that runs in the background, made by [`Worker::spawn`].
 ///
@@ -18,6 +18,7 @@ use super::{Worker, WorkerError};
 pub struct RunningWorker {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), WorkerError>>,
+    metrics: WorkerMetrics,
 }
 
 impl Worker {
@@ -37,7 +38,7 @@ impl Worker {
         // Counted here and not in the task, so that another worker of the queue that fails meanwhile
         // is not taken for the last one.
         let serving = self.serve();
-        let queue = self.queue.clone();
+        let (queue, metrics) = (self.queue.clone(), self.metrics());
         let task = tokio::spawn(async move {
             let ended = self
                 .run_until(async {
@@ -58,16 +59,21 @@ impl Worker {
             }
             ended
         });
-        RunningWorker { stop, task }
+        RunningWorker { stop, task, metrics }
     }
 }
 
 impl RunningWorker {
+    /// What the worker counts.
+    pub fn metrics(&self) -> WorkerMetrics {
+        self.metrics.clone()
+    }
+
     /// Stops the worker: it takes no new work, finishes the work in flight within
     /// [`Worker::shutdown_grace`], and disconnects. Returns the worker's failure if it had already
     /// ended by one.
     pub async fn stop(self) -> Result<(), WorkerError> {
-        let Self { stop, task } = self;
+        let Self { stop, task, .. } = self;
         // A worker that has ended needs no request.
         let _ended = stop.send(());
         task.await.map_err(WorkerError::Aborted)?

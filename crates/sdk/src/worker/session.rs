@@ -13,6 +13,7 @@ use super::{
     ack::Acknowledged,
     activity,
     encoded::unreadable,
+    metrics::count,
     order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
     shared::{TaskSlot, WorkerCore},
     threads::Threads,
@@ -47,6 +48,7 @@ impl Drop for End {
     fn drop(&mut self) {
         self.0.disconnected();
         self.0.attempts.abort();
+        self.0.metrics.ended(&self.0);
     }
 }
 
@@ -74,7 +76,10 @@ impl Life {
                 session = self.connect(&mut backoff, false) => session?,
             };
             match self.work(&mut *session, &mut backoff, shutdown.as_mut()).await {
-                Left::Ended => self.shared.disconnected(),
+                Left::Ended => {
+                    count(&self.shared.metrics.connection().disconnects);
+                    self.shared.disconnected();
+                }
                 Left::Told(told) => {
                     self.end(Some(session)).await;
                     return Ok(told);
@@ -106,6 +111,7 @@ impl Life {
                 Err(error @ CallError::Invalid(_)) => return Err(WorkerError::Refused(error)),
                 Err(error @ CallError::NoAnswer(_)) => return Err(WorkerError::EngineGone(error)),
                 Err(error) => {
+                    count(&self.shared.metrics.connection().failures);
                     let wait = backoff.scattered_step();
                     let error = visible(&error.to_string());
                     tracing::warn!(%error, "the worker cannot connect; retrying in {wait:?}");
@@ -152,8 +158,9 @@ impl Life {
             Dispatch::Workflow { token, given, last_event, recent, .. } => {
                 let slot = TaskSlot::take(&self.shared);
                 let (run, rows, unasked) = (token.run, recent.unwrap_or_default(), Vec::new());
-                let log = TaskLog::Recent(Vec::new());
-                let order = TaskOrder { sender, token, given, last_event, log, unasked, slot };
+                let (log, arrived) = (TaskLog::Recent(Vec::new()), std::time::Instant::now());
+                let order =
+                    TaskOrder { sender, token, given, last_event, log, unasked, slot, arrived };
                 self.order_task(run, rows, order);
             }
             Dispatch::Query { token, last_event, query } => {

@@ -12,7 +12,12 @@ use tokio::{
     sync::{Notify, Semaphore, watch},
 };
 
-use super::{attempts::Attempts, eager::EagerSlots, slots::Slots};
+use super::{
+    attempts::Attempts,
+    eager::EagerSlots,
+    metrics::{SlotFigures, WorkerMetrics, count},
+    slots::Slots,
+};
 use crate::{
     codec::Codecs,
     registry::Registry,
@@ -38,6 +43,9 @@ pub(super) struct WorkerCore {
     pub(super) stream: watch::Sender<Option<Arc<dyn SessionSender>>>,
     /// Notified when work ends, for those that wait until the worker is idle.
     pub(super) ended: Notify,
+    pub(super) metrics: WorkerMetrics,
+    /// The largest number of local activities that run at once.
+    pub(super) locals_count: usize,
 }
 
 impl WorkerCore {
@@ -47,8 +55,27 @@ impl WorkerCore {
         takes.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
+    /// How much work is in flight.
+    pub(super) fn slot_figures(&self) -> SlotFigures {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let ((tasks_used, tasks), (used, count)) = (self.tasks.used(), self.activities.used());
+        let (eager_used, eager) = self.eager.used();
+        let locals = self.locals_count.clamp(1, Semaphore::MAX_PERMITS);
+        SlotFigures {
+            tasks_used: number(tasks_used),
+            tasks: number(tasks),
+            activities_used: number(used + eager_used),
+            activities: number(count + eager),
+            local_activities_used: number(
+                locals.saturating_sub(self.local_activities.available_permits()),
+            ),
+            local_activities: number(locals),
+        }
+    }
+
     /// A stream was opened. During shutdown it is opened only to deliver results.
     pub(super) fn connected(&self, sender: &Arc<dyn SessionSender>, closing: bool) {
+        count(&self.metrics.connection().connects);
         self.stream.send_replace(Some(Arc::clone(sender)));
         if !closing {
             self.tasks.open(sender);

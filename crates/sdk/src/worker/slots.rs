@@ -63,6 +63,11 @@ impl Slots {
         self.top_up(state);
     }
 
+    /// The work in flight, and the most of it.
+    pub(super) fn used(&self) -> (usize, usize) {
+        (self.lock().busy, self.count)
+    }
+
     /// No work is in flight.
     pub(super) fn idle(&self) -> bool {
         self.lock().busy == 0

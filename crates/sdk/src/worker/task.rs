@@ -5,7 +5,7 @@ use std::fmt;
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Blocked, Event, TaskFailureCause},
+    event::{Blocked, Event, Fact, TaskFailureCause},
     failure::{Failure, FailureKind},
     ids::RunId,
     operation::RunTarget,
@@ -18,6 +18,7 @@ use super::{
     encoded,
     history::{self, Log, Unread},
     machine::{Machine, Trouble},
+    metrics::{TaskResult, count},
     notice,
     order::{Order, TaskLog, TaskOrder},
     pause::Next,
@@ -40,14 +41,29 @@ impl WorkflowThread {
         let (mut machine, kept) = match prepared {
             Ok(Prepared::Kept(machine)) => (machine, true),
             Ok(Prepared::Replayed(machine)) => (machine, false),
-            Ok(Prepared::LogNeeded) => return self.read_log(task),
+            Ok(Prepared::LogNeeded) => {
+                count(&self.shared.metrics.cache().misses);
+                return self.read_log(task);
+            }
             Err(trouble) => return self.fail(task, trouble),
         };
         self.watched.runs(machine.workflow_type());
         match machine.turn(&task.token, &task.given) {
-            Ok(completion) => self.rest(task, machine, completion),
+            Ok(completion) => {
+                if kept {
+                    count(&self.shared.metrics.cache().hits);
+                }
+                if let Some(waited) = machine.waited() {
+                    let workflow = self.shared.metrics.workflow(Some(machine.workflow_type()));
+                    workflow.schedule_to_start.record(waited);
+                }
+                self.rest(task, machine, completion);
+            }
             // A stale or mismatching machine is replaced by a replay of the log.
-            Err(Trouble::Stale | Trouble::Mismatch(_)) if kept => self.read_log(task),
+            Err(Trouble::Stale | Trouble::Mismatch(_)) if kept => {
+                count(&self.shared.metrics.cache().misses);
+                self.read_log(task);
+            }
             Err(trouble) => self.fail(task, trouble),
         }
     }
@@ -90,6 +106,10 @@ impl WorkflowThread {
     pub(super) fn replayed(&mut self, events: Vec<Event>) -> Result<Machine, Trouble> {
         let mut machine = Machine::new(&self.shared.registry, &events)?;
         self.watched.runs(machine.workflow_type());
+        // The first task of a run rebuilds nothing.
+        if events.iter().any(|event| matches!(event.body.fact, Fact::TaskCompleted(_))) {
+            count(&self.shared.metrics.workflow(Some(machine.workflow_type())).replays);
+        }
         machine.feed(events)?;
         Ok(machine)
     }
@@ -111,7 +131,9 @@ impl WorkflowThread {
         completion: Completion,
         next: Next,
     ) {
-        let TaskOrder { sender, token, slot, unasked, .. } = task;
+        let TaskOrder { sender, token, slot, unasked, arrived, .. } = task;
+        let workflow = self.shared.metrics.workflow(Some(machine.workflow_type()));
+        workflow.task(TaskResult::Completed, arrived.elapsed());
         let Completion { commands, flags } = completion;
         let rejected = unasked
             .into_iter()
@@ -123,6 +145,9 @@ impl WorkflowThread {
         // The machine is cached before the engine can reject the turn. An evicted machine is
         // dropped last.
         let gone = if closes { Some(machine) } else { self.cache.keep(token.run, machine) };
+        if !closes && gone.is_some() {
+            count(&self.shared.metrics.cache().evictions);
+        }
         let completion = TaskCompletion {
             commands,
             flags,
@@ -136,7 +161,13 @@ impl WorkflowThread {
     }
 
     pub(super) fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
-        let TaskOrder { sender, token, slot, .. } = task;
+        let TaskOrder { sender, token, slot, arrived, .. } = task;
+        let result = match &trouble {
+            Trouble::Mismatch(_) => TaskResult::Blocked,
+            _ => TaskResult::Failed,
+        };
+        let workflow_type = self.watched.workflow_type();
+        self.shared.metrics.workflow(workflow_type.as_deref()).task(result, arrived.elapsed());
         let call = failed(&self.shared, token, trouble);
         self.send(sender, call);
         drop(slot);
@@ -171,7 +202,7 @@ fn eager_wanted(shared: &WorkerCore, commands: &[Command]) -> usize {
         if let Ask::ScheduleActivity(spec) = &command.ask
             && spec.queue == shared.queue
         {
-            if shared.registry.activity_code(&spec.activity_type).is_none() {
+            if !shared.registry.has_activity(&spec.activity_type) {
                 return 0;
             }
             wanted += 1;
@@ -182,18 +213,19 @@ fn eager_wanted(shared: &WorkerCore, commands: &[Command]) -> usize {
 
 fn failed(shared: &WorkerCore, token: TaskToken, trouble: Trouble) -> Report {
     let workflow = &token.workflow;
+    let message = trouble.message(shared);
+    notice::warn(workflow, format_args!("a task failed and will be retried: {message}"));
     let (cause, failure, blocked) = match trouble {
         Trouble::Mismatch(mismatch) => {
-            let failure = Failure::server(FailureKind::Application, mismatch.to_string());
+            let failure = Failure::server(FailureKind::Application, mismatch.recorded_text());
             let blocked = Some(Blocked::from(&*mismatch));
             (TaskFailureCause::ReplayBlocked, failure, blocked)
         }
         Trouble::Fault(fault) => (fault.cause, fault.failure, None),
-        other => {
-            let failure = Failure::server(FailureKind::Application, other.message(shared));
+        _ => {
+            let failure = Failure::server(FailureKind::Application, message);
             (TaskFailureCause::WorkerFailure, failure, None)
         }
     };
-    notice::warn(workflow, format_args!("a task failed and will be retried: {}", failure.message));
     Report::FailTask { token, cause, failure, blocked }
 }

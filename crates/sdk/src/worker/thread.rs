@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
+        atomic::Ordering,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
     task::{Context, Poll, Waker},
@@ -25,6 +26,7 @@ use super::{
     ack::{Ack, Acknowledged, CompletionOutcome},
     cache::Cache,
     local::Launcher,
+    metrics::WorkerMetrics,
     notice,
     order::Order,
     pause::Paused,
@@ -51,6 +53,32 @@ pub(super) struct WorkflowThread {
     pub(super) launcher: Launcher,
     /// Tasks that wait for local activities.
     pub(super) paused: HashMap<RunId, Paused>,
+    pub(super) cached: CachedRuns,
+}
+
+/// The part of the number of runs in memory that one thread has.
+pub(super) struct CachedRuns {
+    pub(super) metrics: WorkerMetrics,
+    pub(super) count: u64,
+}
+
+impl CachedRuns {
+    fn set(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let runs = &self.metrics.cache().runs;
+        if let Some(more) = count.checked_sub(self.count) {
+            runs.fetch_add(more, Ordering::Relaxed);
+        } else {
+            runs.fetch_sub(self.count - count, Ordering::Relaxed);
+        }
+        self.count = count;
+    }
+}
+
+impl Drop for CachedRuns {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 impl WorkflowThread {
@@ -87,6 +115,7 @@ impl WorkflowThread {
                 Order::Close => break,
             }
             self.look_at_acks();
+            self.cached.set(self.cache.len());
         }
         self.acks
     }

@@ -16,7 +16,7 @@ use super::{
     local::Launcher,
     order::Order,
     shared::WorkerCore,
-    thread::{Acks, WorkflowThread},
+    thread::{Acks, CachedRuns, WorkflowThread},
     watchdog::Watched,
 };
 
@@ -112,6 +112,7 @@ impl Worker {
         thread::Builder::new().name(format!("workflow-{number}")).spawn(move || {
             let thread = WorkflowThread {
                 launcher: Launcher { shared: Arc::clone(&shared), orders: own.clone(), started: 0 },
+                cached: CachedRuns { metrics: shared.metrics.clone(), count: 0 },
                 shared,
                 orders: receiver,
                 own,

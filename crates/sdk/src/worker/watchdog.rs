@@ -40,6 +40,11 @@ impl Watched {
         }
     }
 
+    /// The workflow type of the current task, as far as it is known.
+    pub(super) fn workflow_type(&self) -> Option<Arc<str>> {
+        self.lock().as_ref()?.workflow_type.clone()
+    }
+
     pub(super) fn end(&self) {
         *self.lock() = None;
     }

@@ -232,7 +232,10 @@ fn logging_is_silent_on_replay_and_names_the_run() {
     });
     let lines = lines.lock().unwrap();
     let run = crate::world::run_id(1);
-    let expected = format!("workflow workflow_id=order-1 run_id={run} workflow_type=Loud: before");
+    let expected = format!(
+        "workflow namespace=default workflow_id=order-1 run_id={run} workflow_type=Loud attempt=1: \
+         before"
+    );
     assert_eq!(lines[0], expected);
     assert!(lines[2].ends_with(": after"));
 }

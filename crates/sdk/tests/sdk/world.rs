@@ -21,6 +21,7 @@ use abide_core::{
     ids::{EventNumber, RunId, StartId, WorkflowKey},
     limits::Limits,
     note::Record,
+    operation::QueryRequest,
     payload::{Extension, Payloads},
     replay::{Completion, Replay},
     run::{
@@ -337,7 +338,7 @@ impl<W: Workflow> World<W> {
         let mut machine = self.machine(&self.events);
         machine.settle().unwrap();
         let moves = machine.unseen_moves();
-        machine.code_mut().query(name, input, moves)
+        machine.code_mut().query(&QueryRequest::new(name, input.clone()), moves)
     }
 
     /// Asks the machine that the worker keeps.
@@ -345,7 +346,7 @@ impl<W: Workflow> World<W> {
         let kept = self.kept.as_mut().unwrap();
         kept.feed(self.events.clone()).and_then(|()| kept.settle()).unwrap();
         let moves = kept.unseen_moves();
-        kept.code_mut().query(name, &Vec::new(), moves)
+        kept.code_mut().query(&QueryRequest::new(name, Vec::new()), moves)
     }
 
     // The engine and the worker.

@@ -92,7 +92,7 @@ async fn on_a_full_disk_nothing_hangs_reads_go_on_and_all_goes_on_when_there_is_
         let request = History { target: target(id), from: 0, follow: None };
         let history = timeout(AT_ONCE, ask(&*transport, request)).await.expect("at once");
         assert!(!history.unwrap().rows.is_empty());
-        let query = QueryRequest { name: "trace".into(), input: Vec::new() };
+        let query = QueryRequest::new("trace", Vec::new());
         let asked = ask(&*transport, Query { target: target(id), query });
         let answer = timeout(AT_ONCE, asked).await.expect("at once");
         assert!(matches!(answer, Ok(QueryAnswer(_))), "{answer:?}");

@@ -229,7 +229,7 @@ fn a_worker_that_was_lent_has_its_credit_back_once_however_the_match_ends() {
 fn query(number: u8, session: &str) -> PeerMessage {
     let offer = offer("query", number);
     let token = QueryToken { workflow: offer.workflow, run: offer.run, ticket: 1, attempt: 1 };
-    let query = QueryRequest { name: "query".into(), input: Vec::new() };
+    let query = QueryRequest::new("query", Vec::new());
     let dispatch = Dispatch::Query { token, last_event: 1, query };
     PeerMessage::Dispatch(worker(session), Box::new(dispatch))
 }

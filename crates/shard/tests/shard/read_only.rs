@@ -129,7 +129,7 @@ fn a_read_that_waited_for_a_write_which_failed_is_told_what_is_stored() {
 #[test]
 fn queries_are_answered_while_the_disk_is_full_unless_a_task_comes_first() {
     let mut world = sleeping_on_a_full_disk();
-    let query = QueryRequest { name: "status".into(), input: Vec::new() };
+    let query = QueryRequest::new("status", Vec::new());
     let call = Query { target: target("w"), query };
     let ticket = world.call(shard_of("w"), call.clone());
     let Dispatch::Query { token, .. } = world.take("session") else { panic!("a query") };

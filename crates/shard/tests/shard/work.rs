@@ -271,7 +271,7 @@ fn an_update_task_that_is_rejected_leaves_nothing() {
 fn a_query_waits_for_the_pending_task() {
     let mut world = World::new();
     world.start("w");
-    let query = QueryRequest { name: "status".into(), input: Vec::new() };
+    let query = QueryRequest::new("status", Vec::new());
     let ticket = world.call(shard_of("w"), Query { target: target("w"), query });
     let token = world.take_task();
     world.complete(token, Vec::new());

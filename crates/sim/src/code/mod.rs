@@ -16,6 +16,7 @@ use abide_core::{
     event::{Event, Marker, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, RunId, WorkflowKey},
+    operation::QueryRequest,
     payload::Payloads,
     replay::{Code, Completion, Error, Replay, Step},
     time::Timestamp,
@@ -125,7 +126,7 @@ impl Machine {
     /// Outcomes of the program's steps so far, as the answer to a query.
     pub fn trace(&mut self) -> Result<Payloads, Failure> {
         let moves = self.replay.unseen_moves();
-        self.replay.code_mut().code.query(workflow::TRACE, &Vec::new(), moves)
+        self.replay.code_mut().code.query(&QueryRequest::new(workflow::TRACE, Vec::new()), moves)
     }
 
     /// Outcomes of the program's steps so far, one by one.

@@ -66,7 +66,7 @@ impl World {
             }
             6 => Some(self.draw_update(number, target)),
             7 => {
-                let query = QueryRequest { name: "trace".into(), input: Vec::new() };
+                let query = QueryRequest::new("trace", Vec::new());
                 Some(Query { target, query }.into())
             }
             8 => self.draw_move(number),

@@ -9,6 +9,7 @@ use super::{Board, BoardState};
 use crate::{
     activity::{LocalActivity, LocalEnd},
     executor::waits::{Ender, Resolution, Subject, Wait},
+    interceptor::OutgoingKind,
 };
 
 /// The local activities of a run that have not ended.
@@ -55,7 +56,9 @@ impl Board {
     }
 
     /// Requests a local activity.
-    pub(crate) fn run_locally(self: &Rc<Self>, activity: LocalActivity) -> Wait {
+    pub(crate) fn run_locally(self: &Rc<Self>, mut activity: LocalActivity) -> Wait {
+        let LocalActivity { activity_type, header, .. } = &mut activity;
+        self.outgoing(OutgoingKind::LocalActivity, (activity_type, None), header);
         let mut shared = self.change();
         let subject = Subject::Local(activity.id.clone());
         if !self.silent() {

@@ -1,10 +1,12 @@
 //! State that the futures of a run share with its machine: futures put commands and waits there;
 //! the machine collects the commands and delivers events (`news`). Timers, and the waits that may
 //! have one, are in `timers`; scopes and cancellation in `cancel`; recorded values in `markers`;
-//! running handlers in `handlers`; `locals` has the activities that the driver runs.
+//! running handlers in `handlers`; `locals` has the activities that the driver runs; `intercept` shows
+//! all of it to interceptors.
 
 mod cancel;
 mod handlers;
+mod intercept;
 mod locals;
 mod markers;
 mod news;
@@ -19,8 +21,8 @@ use std::{
 };
 
 use abide_core::{
-    command::{Ask, Command},
-    event::{ActivitySpec, ChildSpec, RunStarted},
+    command::{Ask, Command, Place},
+    event::{ActivitySpec, ChildSpec, RunSpec, RunStarted},
     ids::{ActivityId, EventNumber, TimerId, WorkflowId, WorkflowKey},
     payload::Payloads,
     time::Timestamp,
@@ -34,7 +36,11 @@ use super::{
     scope::Scope,
     waits::{ChildClosed, Ender, Resolution, Subject, Wait, Waits},
 };
-use crate::{context::OnCancel, future::LocalBoxFuture};
+use crate::{
+    context::OnCancel,
+    future::LocalBoxFuture,
+    interceptor::{Interceptors, Message, OutgoingKind},
+};
 
 /// State that futures and machine share.
 pub(crate) struct Board {
@@ -55,6 +61,11 @@ pub(crate) struct Board {
     shown_moves: RefCell<BTreeMap<TimerId, Timestamp>>,
     /// The handler that is running, for the message of a panic.
     handling: RefCell<Option<Rc<str>>>,
+    interceptors: Interceptors,
+    /// When the run began.
+    began: Timestamp,
+    /// The message whose handler is running, for interceptors.
+    message: RefCell<Option<Rc<Message>>>,
     shared: RefCell<BoardState>,
 }
 
@@ -202,9 +213,11 @@ impl Board {
     /// Schedules an activity under the next id.
     pub(crate) fn schedule_activity(
         self: &Rc<Self>,
-        spec: ActivitySpec,
+        mut spec: ActivitySpec,
         on_cancel: OnCancel,
     ) -> (ActivityId, Wait) {
+        let ActivitySpec { activity_type, header, .. } = &mut spec;
+        self.outgoing(OutgoingKind::Activity, (activity_type, None), header);
         let mut shared = self.change();
         let activity = shared.counts.activity();
         let spec = ActivitySpec { activity: activity.clone(), ..spec };
@@ -214,7 +227,10 @@ impl Board {
     }
 
     /// Starts a child and returns its number.
-    pub(crate) fn start_child(&self, child: ChildSpec) -> u64 {
+    pub(crate) fn start_child(self: &Rc<Self>, mut child: ChildSpec) -> u64 {
+        let RunSpec { workflow_type, header, .. } = &mut child.spec;
+        let named = (&**workflow_type, Some(&child.workflow.workflow));
+        self.outgoing(OutgoingKind::Child, named, header);
         let mut shared = self.change();
         shared.counts.children += 1;
         let number = shared.counts.children;
@@ -234,7 +250,11 @@ impl Board {
     }
 
     /// Sends a request to another workflow.
-    pub(crate) fn ask_external(self: &Rc<Self>, ask: Ask) -> Wait {
+    pub(crate) fn ask_external(self: &Rc<Self>, mut ask: Ask) -> Wait {
+        if let Ask::SignalExternal { target, name, header, .. } = &mut ask {
+            let named = (&**name, Some(&target.workflow.workflow));
+            self.outgoing(OutgoingKind::Signal, named, header);
+        }
         let mut shared = self.change();
         let number = shared.counts.external();
         self.ask(&mut shared, ask);
@@ -285,7 +305,8 @@ impl Board {
     fn ask(&self, shared: &mut BoardState, ask: Ask) {
         if !self.silent.get() {
             self.silent.set(ask.closes());
-            shared.commands.push(ask.into());
+            let place = Place(self.place.get().filter(|_| issued_by_code(&ask)));
+            shared.commands.push(Command { place, ..ask.into() });
         }
     }
 
@@ -304,6 +325,20 @@ impl Board {
             | Subject::Nothing => {}
         }
     }
+}
+
+/// Whether code issues the command by a call, whose place is then known. The others follow from an
+/// event.
+const fn issued_by_code(ask: &Ask) -> bool {
+    !ask.closes()
+        && !matches!(
+            ask,
+            Ask::SatisfyWait(_)
+                | Ask::TimeOutWait(_)
+                | Ask::AcceptUpdate { .. }
+                | Ask::RejectUpdate { .. }
+                | Ask::CompleteUpdate { .. }
+        )
 }
 
 /// Marks the state as being read; ends when dropped, also by a panic.

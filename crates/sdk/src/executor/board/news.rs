@@ -21,10 +21,15 @@ use crate::{
         waits::{Ender, Predicate, Resolution, Subject},
     },
     future::LocalBoxFuture,
+    interceptor::Interceptors,
 };
 
 impl Board {
-    pub(in crate::executor) fn new(started: RunStarted, turn: TurnInfo) -> Self {
+    pub(in crate::executor) fn new(
+        started: RunStarted,
+        turn: TurnInfo,
+        interceptors: Interceptors,
+    ) -> Self {
         let root = Scope::new(Kind::Root);
         Self {
             started,
@@ -36,6 +41,9 @@ impl Board {
             place: Cell::new(None),
             shown_moves: RefCell::default(),
             handling: RefCell::default(),
+            interceptors,
+            began: turn.happened,
+            message: RefCell::default(),
             shared: RefCell::default(),
         }
     }

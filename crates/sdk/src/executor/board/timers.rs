@@ -7,6 +7,7 @@ use abide_core::{
     command::Ask,
     event::{Condition, Guards, Origin, TimerSpec, WaitDetails, WaitSpec},
     ids::{TimerId, WaitId},
+    payload::PayloadMap,
     time::Timestamp,
 };
 
@@ -14,6 +15,7 @@ use super::{Board, BoardState, TurnInfo};
 use crate::{
     context::MoveError,
     executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
+    interceptor::OutgoingKind,
 };
 
 /// What a wait shows to people, and the limits on moving its deadline.
@@ -38,6 +40,9 @@ impl Board {
         origin: Origin,
         terms: Terms,
     ) -> Wait {
+        if origin == Origin::CreateTimer {
+            self.outgoing(OutgoingKind::Sleep, ("", None), &mut PayloadMap::new());
+        }
         let mut shared = self.change();
         let timer = shared.counts.timer();
         self.open_timer(&mut shared, timer.clone(), fire_at, origin, terms);

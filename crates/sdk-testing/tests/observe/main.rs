@@ -1,0 +1,8 @@
+//! Interceptors, headers, traces, logs and metrics, through a whole engine.
+
+extern crate abide_sdk as abide;
+
+mod interceptors;
+mod logs;
+mod metrics;
+mod telemetry;

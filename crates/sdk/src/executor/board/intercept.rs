@@ -1,0 +1,57 @@
+//! Where interceptors see what goes into and out of the run. Without interceptors none of this
+//! allocates.
+
+use std::rc::Rc;
+
+use abide_core::{ids::WorkflowId, payload::PayloadMap, time::Timestamp};
+
+use super::Board;
+use crate::interceptor::{Headers, Message, Outgoing, OutgoingKind, RunInfo};
+
+impl Board {
+    /// When the run began.
+    pub(crate) const fn began(&self) -> Timestamp {
+        self.began
+    }
+
+    /// The message whose handler is running.
+    pub(crate) fn handled(&self) -> Option<Rc<Message>> {
+        self.message.borrow().clone()
+    }
+
+    /// Shows something that code is about to ask for, and changes its headers. The board must not be
+    /// borrowed: interceptors are the user's code.
+    pub(crate) fn outgoing(
+        self: &Rc<Self>,
+        kind: OutgoingKind,
+        (name, workflow): (&str, Option<&WorkflowId>),
+        header: &mut PayloadMap,
+    ) {
+        if self.interceptors.is_empty() || self.silent.get() {
+            return;
+        }
+        let headers = Headers(std::mem::take(header));
+        let call = Outgoing { kind, name, workflow, headers };
+        *header = self.interceptors.outgoing(&RunInfo::new(self.clone()), call);
+    }
+
+    /// Shows a message that arrives; an error refuses it. Returns it if there are interceptors.
+    pub(in crate::executor) fn arrives(
+        self: &Rc<Self>,
+        message: impl FnOnce() -> Message,
+    ) -> Result<Option<Rc<Message>>, String> {
+        if self.interceptors.is_empty() {
+            return Ok(None);
+        }
+        let message = message();
+        self.interceptors.message(&RunInfo::new(self.clone()), &message)?;
+        Ok(Some(Rc::new(message)))
+    }
+
+    /// Sets the message whose handler runs.
+    pub(in crate::executor) fn set_handled(&self, message: Option<Rc<Message>>) {
+        if !self.interceptors.is_empty() {
+            *self.message.borrow_mut() = message;
+        }
+    }
+}

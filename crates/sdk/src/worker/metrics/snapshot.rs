@@ -1,0 +1,123 @@
+//! The figures of a worker at one moment.
+
+use std::collections::BTreeMap;
+
+use super::HistogramFigures;
+
+/// The figures of a worker at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetricsSnapshot {
+    /// The queue that the worker serves; empty before it runs.
+    pub queue: String,
+    /// Workflow tasks by the type of their workflow.
+    pub workflows: BTreeMap<String, WorkflowFigures>,
+    /// Attempts by the type of their activity.
+    pub activities: BTreeMap<String, ActivityFigures>,
+    /// Attempts of local activities by type.
+    pub local_activities: BTreeMap<String, LocalFigures>,
+    /// The runs in memory.
+    pub cache: CacheFigures,
+    /// Work in flight; all zero while the worker does not run.
+    pub slots: SlotFigures,
+    /// The connection to the engine.
+    pub connection: ConnectionFigures,
+}
+
+/// Workflow tasks of one type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkflowFigures {
+    /// Tasks that were completed.
+    pub completed: u64,
+    /// Tasks that failed: code panicked, or broke a rule of workflow code.
+    pub failed: u64,
+    /// Tasks that failed because the code does not fit the history.
+    pub blocked: u64,
+    /// How often a run was rebuilt from its history.
+    pub replays: u64,
+    /// Queries that were answered.
+    pub queries: u64,
+    /// Queries that failed.
+    pub failed_queries: u64,
+    /// From the arrival of a task at the worker to its end.
+    pub latency: HistogramFigures,
+    /// How long tasks waited for a worker, by the engine's clock.
+    pub schedule_to_start: HistogramFigures,
+}
+
+/// Attempts of one activity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActivityFigures {
+    /// Attempts that succeeded.
+    pub completed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Attempts that ended because they were asked to stop.
+    pub cancelled: u64,
+    /// Attempts that another process completes.
+    pub left: u64,
+    /// Attempts that the engine had given up, and that did not stop by themselves.
+    pub dropped: u64,
+    /// How long the code of attempts ran.
+    pub latency: HistogramFigures,
+    /// How long first attempts waited for a worker: from the engine's clock to that of this machine.
+    pub schedule_to_start: HistogramFigures,
+}
+
+/// Attempts of one local activity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LocalFigures {
+    /// Attempts that succeeded.
+    pub completed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// How long attempts took, with the wait for a free place.
+    pub latency: HistogramFigures,
+}
+
+/// The runs that a worker keeps in memory between their tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheFigures {
+    /// Runs in memory now.
+    pub runs: u64,
+    /// Tasks that went on in memory.
+    pub hits: u64,
+    /// Tasks of runs that were not in memory, or were out of date there: the history had to be read.
+    pub misses: u64,
+    /// Runs that were removed to make room.
+    pub evictions: u64,
+}
+
+/// Work in flight, and the most that there may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotFigures {
+    /// Workflow tasks and queries in flight.
+    pub tasks_used: u64,
+    /// The most of them.
+    pub tasks: u64,
+    /// Attempts of activities in flight, those of the worker's own workflows included.
+    pub activities_used: u64,
+    /// The most of them.
+    pub activities: u64,
+    /// Local activities that run.
+    pub local_activities_used: u64,
+    /// The most of them.
+    pub local_activities: u64,
+}
+
+/// The connection of a worker to the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionFigures {
+    /// How often the worker has connected.
+    pub connects: u64,
+    /// How often it could not connect.
+    pub failures: u64,
+    /// How often a connection has ended before the worker did.
+    pub disconnects: u64,
+}
