@@ -9,12 +9,11 @@ use std::{
 use abide::{
     ClientError, Worker,
     embedded::Embedded,
-    future::BoxFuture,
     interceptor::{
-        Attempt, CallAnswer, ClientCall, Interceptor, NextAttempt, NextCall, PropagateHeaders,
+        ActivityEnd, Attempt, BoxFuture, CallAnswer, ClientCall, Interceptor, NextAttempt,
+        NextCall, PropagateHeaders,
     },
     prelude::*,
-    registry::ActivityEnd,
 };
 
 #[activity]

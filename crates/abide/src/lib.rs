@@ -77,9 +77,12 @@ pub mod embedded;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod ids;
+pub mod interceptor;
 pub mod list;
 pub mod payload;
 pub mod prelude;
+#[cfg(feature = "opentelemetry")]
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;

@@ -25,7 +25,7 @@ pub use self::{
 };
 #[cfg(feature = "worker")]
 use crate::ClientError;
-use crate::{future::BoxFuture, registry::ActivityEnd};
+pub use crate::{future::BoxFuture, registry::ActivityEnd};
 
 /// Sees what goes in and out of clients and workers. Every method passes on by default.
 ///

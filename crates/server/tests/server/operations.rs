@@ -70,6 +70,7 @@ async fn signals_updates_and_queries() {
         target: wire_target("waiter"),
         name: "echo".into(),
         input: input.clone(),
+        ..Default::default()
     };
     let answer = client.query_run(query).await.expect("it is answered").into_inner();
     let case = answer.outcome.and_then(|outcome| outcome.case);
