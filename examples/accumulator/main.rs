@@ -21,11 +21,11 @@ impl Meter {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
         // A meter that has been silent for a day is removed.
-        while let Outcome::InTime(first) = ctx.receive(Self::reading).timeout(days(1)).await? {
+        while let Outcome::InTime(first) = ctx.receive(Self::READING).timeout(days(1)).await? {
             let mut batch = vec![first];
             let full_at = ctx.now() + minutes(1);
             while batch.len() < BATCH_SIZE {
-                match ctx.receive(Self::reading).until(full_at).await? {
+                match ctx.receive(Self::READING).until(full_at).await? {
                     // A sender that is not sure sends again; duplicates are dropped.
                     Outcome::InTime(next) if batch.contains(&next) => {}
                     Outcome::InTime(next) => batch.push(next),
@@ -53,20 +53,20 @@ impl Meter {
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Meter>().activity(write_batch)).await?;
-    let meter = env.client().start::<Meter>("meter-1", ()).await?;
+    let meter = Meter::start(&env.client(), "meter-1").await?;
 
     // Four at once: three fill a batch, and the fourth waits for the next ones, which arrive in
     // time.
     for value in [10, 11, 12, 13] {
-        meter.signal(Meter::reading, value).await?;
+        meter.reading(value).await?;
     }
     env.skip(seconds(30)).await;
-    meter.signal(Meter::reading, 14).await?;
-    meter.signal(Meter::reading, 14).await?;
+    meter.reading(14).await?;
+    meter.reading(14).await?;
 
     // This one arrives alone, hours later.
     env.skip(hours(3)).await;
-    meter.signal(Meter::reading, 20).await?;
+    meter.reading(20).await?;
 
     for line in meter.result().await? {
         println!("{line}");

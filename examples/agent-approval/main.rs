@@ -88,7 +88,7 @@ pub async fn main() -> anyhow::Result<()> {
     let activities = |worker: abide::Worker| worker.activity(model).activity(use_tool);
     env.worker(|worker| activities(worker.workflow::<Agent>())).await?;
     let client = env.client();
-    let agent = client.start::<Agent>("agent-1", "make some room".to_owned()).await?;
+    let agent = Agent::start(&client, "agent-1", "make some room").await?;
 
     // Ada finds the request in her inbox. Meanwhile the agent waits, for hours if necessary.
     env.skip(minutes(30)).await;

@@ -52,14 +52,14 @@ struct Chat;
 impl Chat {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        let mut said = vec![ctx.receive(Self::say).await?];
+        let mut said = vec![ctx.receive(Self::SAY).await?];
         loop {
             let answer = ctx.activity(Model::answer, said.clone());
             let answer = answer.start_to_close(minutes(5)).heartbeat_timeout(seconds(1));
             // The first one wins. The loser is dropped, and dropping a call cancels it. A message
             // that arrives together with the answer wins, because its branch comes first.
             select! {
-                more = ctx.receive(Self::say) => said.push(more?),
+                more = ctx.receive(Self::SAY) => said.push(more?),
                 answer = answer => return answer,
             }
         }
@@ -75,11 +75,11 @@ pub async fn main() -> anyhow::Result<()> {
     let (news, mut told) = mpsc::unbounded_channel();
     env.worker(|worker| worker.workflow::<Chat>().activities(Model { news })).await?;
 
-    let chat = env.client().start::<Chat>("chat-1", ()).await?;
-    chat.signal(Chat::say, "tell me everything".to_owned()).await?;
+    let chat = Chat::start(&env.client(), "chat-1").await?;
+    chat.say("tell me everything").await?;
     println!("{}", told.recv().await.unwrap_or_default());
 
-    chat.signal(Chat::say, "but short".to_owned()).await?;
+    chat.say("but short").await?;
     // Two things happen: the old call learns that it was cancelled, and the new one starts.
     let mut both = [told.recv().await.unwrap_or_default(), told.recv().await.unwrap_or_default()];
     both.sort();

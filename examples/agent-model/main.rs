@@ -76,36 +76,30 @@ impl Assistant {
     }
 }
 
-#[derive(Default)]
-struct Agent;
-
 #[workflow]
-impl Agent {
-    #[run]
-    async fn run(ctx: &Context<Self>, question: String) -> abide::Result<String> {
-        let mut said = vec![Message::User(question)];
-        // Bounded: a model that never finishes is stopped.
-        for _turn in 0..10 {
-            match ctx.activity(Assistant::model, said.clone()).start_to_close(minutes(5)).await? {
-                Reply::Answer(answer) => return Ok(answer),
-                Reply::UseTool { name, argument } => {
-                    let tool = ctx.activity(Assistant::tool, (name, argument));
-                    said.push(Message::Tool(tool.await?));
-                }
+async fn agent(ctx: &Context, question: String) -> abide::Result<String> {
+    let mut said = vec![Message::User(question)];
+    // Bounded: a model that never finishes is stopped.
+    for _turn in 0..10 {
+        match ctx.activity(Assistant::model, said.clone()).start_to_close(minutes(5)).await? {
+            Reply::Answer(answer) => return Ok(answer),
+            Reply::UseTool { name, argument } => {
+                let tool = ctx.activity(Assistant::tool, (name, argument));
+                said.push(Message::Tool(tool.await?));
             }
         }
-        Err(Error::fail("no answer after ten turns"))
     }
+    Err(Error::fail("no answer after ten turns"))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let assistant = Assistant::default();
-    let set_up = |worker: Worker| worker.workflow::<Agent>().activities(assistant.clone());
+    let set_up = |worker: Worker| worker.workflow::<agent>().activities(assistant.clone());
 
-    let question = "What shall I wear tomorrow?".to_owned();
-    let agent = env.client().start::<Agent>("chat-1", question).await?;
+    let question = "What shall I wear tomorrow?";
+    let agent = agent::start(&env.client(), "chat-1", question).await?;
     tokio::select! {
         ended = set_up(Worker::new(&env.client())).run() => ended?,
         // Dropping a worker kills it: work in progress is lost.

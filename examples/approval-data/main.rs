@@ -56,7 +56,7 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     engine.worker().workflow::<Claim>().spawn();
     let expense = Expense { euros: 420, purpose: "a chair".into() };
-    let claim = engine.client().start::<Claim>("claim-7", expense).await?;
+    let claim = Claim::start(&engine.client(), "claim-7", expense).await?;
 
     let answer = |name: &str, review: Review| {
         Answer::choose("review", name, &review).map(|answer| answer.role("accounting"))
@@ -64,19 +64,19 @@ pub async fn main() -> anyhow::Result<()> {
     let full = answer("ada", Review::Pay)?.key("click-1");
     // Ada's browser sends it twice. With the same key it is the same answer.
     for _ in 0..2 {
-        let receipt = claim.update(Claim::decide, full.clone()).await?;
+        let receipt = claim.decide(full.clone()).await?;
         println!("ada: {:?}", receipt.effect);
     }
     for name in ["grace", "linus"] {
         let less = answer(name, Review::PayOnly { euros: 200 })?.comment("a plain one will do");
-        let receipt = claim.update(Claim::decide, less).await?;
+        let receipt = claim.decide(less).await?;
         println!("{name}: {:?}", receipt.effect);
     }
     println!("{}", claim.result().await?);
 
     // The run is closed, but still returns the whole record: who answered what, and with which
     // effect.
-    for entry in &claim.query(Claim::approvals, ()).await?.requests[0].entries {
+    for entry in &claim.approvals().await?.requests[0].entries {
         let came_of_it = match &entry.judgement {
             Judgement::Taken(receipt) => format!("{:?}", receipt.effect),
             other => format!("{other:?}"),

@@ -40,11 +40,11 @@ impl Audit {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     engine.worker().workflow::<Audit>().spawn();
-    let audit = engine.client().start::<Audit>("audit-7", ()).await?;
+    let audit = Audit::start(&engine.client(), "audit-7").await?;
 
-    let first = audit.query(Audit::approvals, ()).await?.requests[0].deadline;
+    let first = audit.approvals().await?.requests[0].deadline;
     let first = first.expect("the request is open");
-    let later = audit.update(Audit::more_time, days(3)).await?;
+    let later = audit.more_time(days(3)).await?;
     println!("ada has {} hours more", later.saturating_since(first).as_secs() / 3600);
 
     // A client or an operator reschedules a listed wait: `abide timer reschedule` does the same.
@@ -55,7 +55,7 @@ pub async fn main() -> anyhow::Result<()> {
     let refused = audit.reschedule_wait(wait.key, too_late).await.is_err();
     println!("a month more is refused: {refused}");
 
-    audit.update(Audit::decide, Answer::approve("audit", "ada")).await?;
+    audit.decide(Answer::approve("audit", "ada")).await?;
     println!("audit: {}", audit.result().await?);
     Ok(())
 }

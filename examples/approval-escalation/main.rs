@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use abide::{
-    WorkflowHandle,
     approval::{Answer, Approvals, Decision, Request},
     embedded::Embedded,
     prelude::*,
@@ -33,7 +32,7 @@ impl Access {
         let escalated = first.timed_out();
         let verdict = if escalated {
             let message = format!("nobody has decided about {system}");
-            ctx.activity(tell, ("boss".into(), message)).await?;
+            ctx.activity(tell, ("boss", message)).await?;
             // The same request again. It keeps its answers: a late answer from Ada still counts.
             let request = request.approver("boss").timeout(hours(24)).fallback(Decision::Reject);
             ctx.approval(request).await?
@@ -47,7 +46,7 @@ impl Access {
 }
 
 /// Returns when this person is asked.
-async fn asked(access: &WorkflowHandle<Access>, who: &str) -> anyhow::Result<()> {
+async fn asked(access: &AccessHandle, who: &str) -> anyhow::Result<()> {
     let mut following = access.follow_waits();
     while let Some(waits) = following.next().await? {
         let mut shown = waits.iter().filter_map(|wait| wait.details.as_ref());
@@ -64,14 +63,14 @@ pub async fn main() -> anyhow::Result<()> {
     engine.worker().workflow::<Access>().activity(tell).spawn();
     let client = engine.client();
 
-    let payroll = client.start::<Access>("payroll", "payroll".to_owned()).await?;
+    let payroll = Access::start(&client, "payroll", "payroll").await?;
     asked(&payroll, "boss").await?;
-    payroll.update(Access::decide, Answer::approve("access", "boss")).await?;
+    payroll.decide(Answer::approve("access", "boss")).await?;
     println!("{}", payroll.result().await?);
 
-    let archive = client.start::<Access>("archive", "the archive".to_owned()).await?;
+    let archive = Access::start(&client, "archive", "the archive").await?;
     asked(&archive, "boss").await?;
-    archive.update(Access::decide, Answer::approve("access", "ada")).await?;
+    archive.decide(Answer::approve("access", "ada")).await?;
     println!("{}", archive.result().await?);
     Ok(())
 }

@@ -39,20 +39,20 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client();
     let people = [("team-lead", "ada"), ("legal", "grace"), ("board", "linus")];
 
-    let rent = client.start::<Contract>("rent", days(2)).await?;
+    let rent = Contract::start(&client, "rent", days(2)).await?;
     for (level, name) in people {
         let answer = Answer::approve(level, name).role(level);
-        println!("{name}: {:?}", rent.update(Contract::decide, answer).await?.effect);
+        println!("{name}: {:?}", rent.decide(answer).await?.effect);
     }
     println!("rent: {}", rent.result().await?);
 
     // A signal that arrives before its level is kept until the level is reached.
-    let lease = client.start::<Contract>("lease", days(2)).await?;
-    lease.signal(Contract::decision, Answer::reject("legal", "grace").role("legal")).await?;
-    lease.signal(Contract::decision, Answer::approve("team-lead", "ada").role("team-lead")).await?;
+    let lease = Contract::start(&client, "lease", days(2)).await?;
+    lease.decision(Answer::reject("legal", "grace").role("legal")).await?;
+    lease.decision(Answer::approve("team-lead", "ada").role("team-lead")).await?;
     println!("lease: {}", lease.result().await?);
 
     let moment = Duration::from_millis(50);
-    println!("merger: {}", client.start::<Contract>("merger", moment).await?.result().await?);
+    println!("merger: {}", Contract::start(&client, "merger", moment).await?.result().await?);
     Ok(())
 }

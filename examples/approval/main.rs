@@ -39,10 +39,10 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     engine.worker().workflow::<Purchase>().spawn();
     let client = engine.client();
-    let desk = client.start::<Purchase>("desk", ("a desk".to_owned(), days(3))).await?;
+    let desk = Purchase::start(&client, "desk", "a desk", days(3)).await?;
 
     // The update replies immediately, also to people who may not decide.
-    let stranger = desk.update(Purchase::decide, Answer::approve("purchase", "mallory")).await;
+    let stranger = desk.decide(Answer::approve("purchase", "mallory")).await;
     if let Err(ClientError::UpdateRejected(failure)) = stranger {
         println!("refused: {}", failure.message);
         assert!(matches!(Refusal::of(&failure), Some(Refusal::NotAllowed { .. })));
@@ -60,7 +60,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("{}", desk.result().await?);
 
     let moment = Duration::from_millis(50);
-    let yacht = client.start::<Purchase>("yacht", ("a yacht".to_owned(), moment)).await?;
+    let yacht = Purchase::start(&client, "yacht", "a yacht", moment).await?;
     println!("{}", yacht.result().await?);
     Ok(())
 }

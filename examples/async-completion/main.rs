@@ -20,23 +20,17 @@ impl Laboratory {
     }
 }
 
-#[derive(Default)]
-struct Diagnosis;
-
 #[workflow]
-impl Diagnosis {
-    #[run]
-    async fn run(ctx: &Context<Self>, sample: String) -> abide::Result<String> {
-        let analysed = ctx
-            .activity(Laboratory::analyse, sample)
-            // How long the laboratory may take. Then the sample is sent again, at most twice.
-            .start_to_close(days(3))
-            .retry(RetryPolicy::default().maximum_attempts(2))
-            .await;
-        match analysed {
-            Err(Error::Activity(failed)) => Ok(format!("no result: {}", failed.failure.message)),
-            other => other,
-        }
+async fn diagnosis(ctx: &Context, sample: String) -> abide::Result<String> {
+    let analysed = ctx
+        .activity(Laboratory::analyse, sample)
+        // How long the laboratory may take. Then the sample is sent again, at most twice.
+        .start_to_close(days(3))
+        .retry(RetryPolicy::default().maximum_attempts(2))
+        .await;
+    match analysed {
+        Err(Error::Activity(failed)) => Ok(format!("no result: {}", failed.failure.message)),
+        other => other,
     }
 }
 
@@ -44,10 +38,10 @@ impl Diagnosis {
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let (samples, mut received) = mpsc::unbounded_channel();
-    env.worker(|worker| worker.workflow::<Diagnosis>().activities(Laboratory { samples })).await?;
+    env.worker(|worker| worker.workflow::<diagnosis>().activities(Laboratory { samples })).await?;
     let client = env.client();
 
-    let diagnosis = client.start::<Diagnosis>("diagnosis-1", "blood".to_owned()).await?;
+    let diagnosis = diagnosis::start(&client, "diagnosis-1", "blood").await?;
     env.skip(days(2)).await;
     let Some((sample, token)) = received.recv().await else { anyhow::bail!("no sample came") };
     // In production this is another process; it needs the token and a client.
@@ -59,7 +53,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("the second report is refused: {}", matches!(again, Err(ClientError::Refused(_))));
 
     // A laboratory that never answers.
-    let diagnosis = client.start::<Diagnosis>("diagnosis-2", "hair".to_owned()).await?;
+    let diagnosis = diagnosis::start(&client, "diagnosis-2", "hair").await?;
     println!("{}", diagnosis.result().await?);
     Ok(())
 }

@@ -25,35 +25,29 @@ async fn fetch_page(after: u32) -> Vec<u32> {
 #[activity]
 async fn upgrade(_record: u32) {}
 
-#[derive(Default)]
-struct Upgrade;
-
 #[workflow]
-impl Upgrade {
-    #[run]
-    async fn run(ctx: &Context<Self>, position: Position) -> abide::Result<u32> {
-        let records = ctx.activity(fetch_page, position.after).await?;
-        let Some(last) = records.last().copied() else {
-            return Ok(position.upgraded);
-        };
-        let upgraded = records.iter().map(|record| ctx.activity(upgrade, *record));
-        for upgraded in join_all(upgraded).await {
-            upgraded?;
-        }
-        let upgraded = position.upgraded + u32::try_from(records.len()).unwrap_or(PAGE);
-        // The page is done: the next run starts with an empty history, under the same id.
-        Err(ctx.continue_as_new(Position { after: last, upgraded }))
+async fn upgrade_all(ctx: &Context, position: Position) -> abide::Result<u32> {
+    let records = ctx.activity(fetch_page, position.after).await?;
+    let Some(last) = records.last().copied() else {
+        return Ok(position.upgraded);
+    };
+    let upgraded = records.iter().map(|record| ctx.activity(upgrade, *record));
+    for upgraded in join_all(upgraded).await {
+        upgraded?;
     }
+    let upgraded = position.upgraded + u32::try_from(records.len()).unwrap_or(PAGE);
+    // The page is done: the next run starts with an empty history, under the same id.
+    Err(ctx.continue_as_new(Position { after: last, upgraded }))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    let worker = engine.worker().workflow::<Upgrade>();
+    let worker = engine.worker().workflow::<upgrade_all>();
     worker.activity(fetch_page).activity(upgrade).spawn();
     let client = engine.client();
 
-    let batch = client.start::<Upgrade>("upgrade-all", Position::default()).await?;
+    let batch = upgrade_all::start(&client, "upgrade-all", Position::default()).await?;
     println!("{} records", batch.result().await?);
     println!("{} runs", client.runs(RunFilter::default()).take(100).await?.len());
     Ok(())

@@ -36,29 +36,20 @@ impl Archiving {
     }
 }
 
-#[derive(Default)]
-struct Letters;
-
 #[workflow]
-impl Letters {
-    #[run]
-    async fn run(ctx: &Context<Self>, count: u32) -> abide::Result<String> {
-        // The next starts when any has ended. `try_map_bounded` would stop at the first failure.
-        let store = |letter| ctx.activity(Archiving::store, letter);
-        let stored = ctx.map_bounded(AT_ONCE, 1..=count, store).await;
-        let mut failed = Vec::new();
-        for (letter, stored) in (1..).zip(stored) {
-            match stored {
-                Ok(_) => {}
-                Err(Error::Activity(_)) => failed.push(letter),
-                Err(error) => return Err(error),
-            }
+async fn letters(ctx: &Context, count: u32) -> abide::Result<String> {
+    // The next starts when any has ended. `try_map_bounded` would stop at the first failure.
+    let store = |letter| ctx.activity(Archiving::store, letter);
+    let stored = ctx.map_bounded(AT_ONCE, 1..=count, store).await;
+    let mut failed = Vec::new();
+    for (letter, stored) in (1..).zip(stored) {
+        match stored {
+            Ok(_) => {}
+            Err(Error::Activity(_)) => failed.push(letter),
+            Err(error) => return Err(error),
         }
-        Ok(format!(
-            "{} of {count} letters were stored, not {failed:?}",
-            count - failed.len() as u32
-        ))
     }
+    Ok(format!("{} of {count} letters were stored, not {failed:?}", count - failed.len() as u32))
 }
 
 #[tokio::main]
@@ -66,9 +57,9 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let archive = Arc::new(Archive::default());
     let activities = Archiving { archive: Arc::clone(&archive) };
-    engine.worker().workflow::<Letters>().activities(activities).spawn();
+    engine.worker().workflow::<letters>().activities(activities).spawn();
 
-    let letters = engine.client().start::<Letters>("letters", 300).await?;
+    let letters = letters::start(&engine.client(), "letters", 300).await?;
     println!("{}", letters.result().await?);
     let busiest = archive.busiest.load(Ordering::SeqCst);
     println!("never more than {AT_ONCE} at once: {}", busiest <= AT_ONCE);

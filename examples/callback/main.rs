@@ -36,7 +36,7 @@ impl Offer {
         ctx.activity(ask_for_offer, (item.clone(), reference.clone())).await?;
         // An answer that arrives before this line is kept.
         for _ in 0..2 {
-            match ctx.receive(Self::answered).timeout(days(3)).await? {
+            match ctx.receive(Self::ANSWERED).timeout(days(3)).await? {
                 Outcome::InTime(price) => return Ok(format!("a {item} for {price}")),
                 // A reminder, at a time that survives every restart.
                 Outcome::TimedOut => ctx.activity(remind, reference.clone()).await?,
@@ -54,7 +54,7 @@ impl Offer {
 async fn on_webhook(client: &Client, call: Webhook) -> Result<&'static str, ClientError> {
     let offer = client.handle::<Offer>(call.reference);
     // The key makes a second delivery the same signal.
-    match offer.signal(Offer::answered, call.price).key(call.delivery).await {
+    match offer.signal(Offer::ANSWERED, call.price).key(call.delivery).await {
         Ok(()) => Ok("thank you"),
         // Another call would not help, so this is not reported as an error.
         Err(ClientError::Refused(_) | ClientError::NotFound) => Ok("nobody waits for it"),
@@ -69,14 +69,14 @@ pub async fn main() -> anyhow::Result<()> {
     env.worker(|worker| activities(worker.workflow::<Offer>())).await?;
     let client = env.client();
 
-    let lamp = client.start::<Offer>("offer-1", "lamp".to_owned()).await?;
+    let lamp = Offer::start(&client, "offer-1", "lamp").await?;
     env.skip(days(4)).await;
     let call = Webhook { reference: "offer-1".into(), delivery: "delivery-9".into(), price: 30 };
     println!("{}", on_webhook(&client, call.clone()).await?);
     println!("{}", on_webhook(&client, call).await?);
     println!("{}", lamp.result().await?);
 
-    let desk = client.start::<Offer>("offer-2", "desk".to_owned()).await?;
+    let desk = Offer::start(&client, "offer-2", "desk").await?;
     println!("{}", desk.result().await?);
     let late = Webhook { reference: "offer-2".into(), delivery: "delivery-10".into(), price: 90 };
     println!("{}", on_webhook(&client, late).await?);

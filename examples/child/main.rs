@@ -13,7 +13,7 @@ impl Shipment {
         if item == "piano" {
             return Err(Error::fail("too heavy"));
         }
-        ctx.receive(Self::collected).await?;
+        ctx.receive(Self::COLLECTED).await?;
         Ok(format!("{item} was sent"))
     }
 
@@ -21,44 +21,38 @@ impl Shipment {
     fn collected();
 }
 
-#[derive(Default)]
-struct Order;
-
 #[workflow]
-impl Order {
-    #[run]
-    async fn run(ctx: &Context<Self>, items: Vec<String>) -> abide::Result<Vec<String>> {
-        let mut report = Vec::new();
-        for item in items {
-            // The id of a child is an ordinary workflow id, so choose a meaningful one.
-            let id = format!("{}/{item}", ctx.workflow_id());
-            // `start()` returns a handle once the child has started; awaiting the call itself waits
-            // for the result.
-            let shipment = ctx.child::<Shipment>(id, item).start().await?;
-            shipment.signal(Shipment::collected, ()).await.ok();
-            report.push(match shipment.result().await {
-                Ok(sent) => sent,
-                // A child that fails does not fail its parent: the parent decides.
-                Err(Error::Child(failed)) => {
-                    format!("{}: {}", failed.workflow, failed.failure.message)
-                }
-                Err(error) => return Err(error),
-            });
-        }
-        Ok(report)
+async fn order(ctx: &Context, items: Vec<String>) -> abide::Result<Vec<String>> {
+    let mut report = Vec::new();
+    for item in items {
+        // The id of a child is an ordinary workflow id, so choose a meaningful one.
+        let id = format!("{}/{item}", ctx.workflow_id());
+        // `start()` returns a handle once the child has started; awaiting the call itself waits
+        // for the result.
+        let shipment = ctx.child::<Shipment>(id, item).start().await?;
+        shipment.signal(Shipment::COLLECTED, ()).await.ok();
+        report.push(match shipment.result().await {
+            Ok(sent) => sent,
+            // A child that fails does not fail its parent: the parent decides.
+            Err(Error::Child(failed)) => {
+                format!("{}: {}", failed.workflow, failed.failure.message)
+            }
+            Err(error) => return Err(error),
+        });
     }
+    Ok(report)
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    engine.worker().workflow::<Order>().workflow::<Shipment>().spawn();
+    engine.worker().workflow::<order>().workflow::<Shipment>().spawn();
 
     let items = vec!["lamp".to_owned(), "piano".to_owned()];
-    let order = engine.client().start::<Order>("order-1", items).await?;
+    let order = order::start(&engine.client(), "order-1", items).await?;
     for line in order.result().await? {
         println!("{line}");
     }
-    println!("by workflows of the types {} and {}", Order::NAME, Shipment::NAME);
+    println!("by workflows of the types {} and {}", order::NAME, Shipment::NAME);
     Ok(())
 }

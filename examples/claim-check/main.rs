@@ -22,16 +22,10 @@ async fn measure(film: Binary) -> usize {
     film.len()
 }
 
-#[derive(Default)]
-struct Film;
-
 #[workflow]
-impl Film {
-    #[run]
-    async fn run(ctx: &Context<Self>, address: String) -> abide::Result<usize> {
-        let film = ctx.activity(download, address).await?;
-        ctx.activity(measure, film).await
-    }
+async fn film(ctx: &Context, address: String) -> abide::Result<usize> {
+    let film = ctx.activity(download, address).await?;
+    ctx.activity(measure, film).await
 }
 
 #[tokio::main]
@@ -42,8 +36,8 @@ pub async fn main() -> anyhow::Result<()> {
     let codecs = Codecs::new().offload(LocalFolder::open(&folder)?);
 
     let engine = Embedded::in_memory().await.with_codecs(codecs);
-    engine.worker().workflow::<Film>().activity(download).activity(measure).spawn();
-    let film = engine.client().start::<Film>("film", "film.example.org".to_owned()).await?;
+    engine.worker().workflow::<film>().activity(download).activity(measure).spawn();
+    let film = film::start(&engine.client(), "film", "film.example.org").await?;
     println!("the film has {} bytes", film.result().await?);
     let history = film.describe().await?.history_bytes;
     println!("its history has less than 5 kB: {}", history < 5_000);
@@ -53,8 +47,8 @@ pub async fn main() -> anyhow::Result<()> {
     std::fs::remove_dir_all(&folder)?;
 
     let engine = Embedded::in_memory().await;
-    engine.worker().workflow::<Film>().activity(download).activity(measure).spawn();
-    let film = engine.client().start::<Film>("film", "film.example.org".to_owned()).await?;
+    engine.worker().workflow::<film>().activity(download).activity(measure).spawn();
+    let film = film::start(&engine.client(), "film", "film.example.org").await?;
     match film.result().await {
         Err(ClientError::RunFailed(failure)) => println!("without a store: {}", failure.message),
         other => println!("unexpected: {other:?}"),

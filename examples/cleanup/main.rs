@@ -53,9 +53,9 @@ pub async fn main() -> anyhow::Result<()> {
     let activities = |worker: abide::Worker| worker.activity(rent_machine).activity(give_back);
     env.worker(|worker| activities(worker.workflow::<Experiment>())).await?;
 
-    let experiment = env.client().start::<Experiment>("experiment-1", ()).await?;
+    let experiment = Experiment::start(&env.client(), "experiment-1").await?;
     env.skip(days(2)).await;
-    println!("it holds {:?}", experiment.query(Experiment::machine, ()).await?);
+    println!("it holds {:?}", experiment.machine().await?);
 
     experiment.cancel().reason("too expensive").await?;
     // An impatient user asks again. The machine is still returned.

@@ -32,9 +32,9 @@ impl Counter {
         ctx.write(|counter| counter.sofar.runs += 1);
         loop {
             let signal = ctx.receive_any().await?;
-            if signal.read(Self::visitor).is_some() {
+            if signal.read(Self::VISITOR).is_some() {
                 ctx.write(|counter| counter.sofar.visitors += 1);
-            } else if signal.read(Self::close).is_some() {
+            } else if signal.read(Self::CLOSE).is_some() {
                 return Ok(ctx.read(|counter| counter.sofar.clone()));
             }
             // The engine says when the history is long. This is a good moment: nothing is half
@@ -60,12 +60,12 @@ pub async fn main() -> anyhow::Result<()> {
     engine.worker().workflow::<Counter>().spawn();
     let client = engine.client();
 
-    let counter = client.start::<Counter>("museum", Sofar::default()).await?;
+    let counter = Counter::start(&client, "museum", Sofar::default()).await?;
     for _ in 0..100 {
-        counter.signal(Counter::visitor, ()).await?;
+        counter.visitor().await?;
     }
     // The handle refers to the workflow, so it reaches the current run.
-    counter.signal(Counter::close, ()).await?;
+    counter.close().await?;
 
     // The result is that of the last run.
     let sofar = counter.result().await?;

@@ -18,31 +18,25 @@ async fn send_report(text: String) {
     println!("{text}");
 }
 
-#[derive(Default)]
-struct Report;
-
+/// Returns the last order that was reported.
 #[workflow]
-impl Report {
-    /// Returns the last order that was reported.
-    #[run]
-    async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-        // The result of the last successful run; a failed run does not change it.
-        let reported = ctx.last_result()?.unwrap_or_default();
-        let last = ctx.activity(last_order, ctx.now()).await?;
-        let text = format!("{}: orders {} to {last}", ctx.now(), reported + 1);
-        ctx.activity(send_report, text).await?;
-        Ok(last)
-    }
+async fn report(ctx: &Context) -> abide::Result<u32> {
+    // The result of the last successful run; a failed run does not change it.
+    let reported = ctx.last_result()?.unwrap_or_default();
+    let last = ctx.activity(last_order, ctx.now()).await?;
+    let text = format!("{}: orders {} to {last}", ctx.now(), reported + 1);
+    ctx.activity(send_report, text).await?;
+    Ok(last)
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let activities = |worker: abide::Worker| worker.activity(last_order).activity(send_report);
-    env.worker(|worker| activities(worker.workflow::<Report>())).await?;
+    env.worker(|worker| activities(worker.workflow::<report>())).await?;
 
     // Minute, hour, day, month, weekday; in UTC. The first run waits for its time too.
-    let report = env.client().start::<Report>("report", ()).cron("0 9 * * *").await?;
+    let report = report::start(&env.client(), "report").cron("0 9 * * *").await?;
     env.skip(days(3)).await;
 
     // The schedule runs until it is cancelled.

@@ -50,26 +50,26 @@ pub async fn main() -> anyhow::Result<()> {
     let moment = Duration::from_millis(100);
 
     // There is not enough time to decide, so the deadline is postponed.
-    let desk = client.start::<Approval>("desk", ("a desk".to_owned(), hours(1))).await?;
-    let first = desk.query(Approval::deadline, ()).await?;
+    let desk = Approval::start(&client, "desk", "a desk", hours(1)).await?;
+    let first = desk.deadline().await?;
     let tomorrow = Timestamp::now() + days(1);
-    desk.update(Approval::decide_by, tomorrow).await?;
-    let second = desk.query(Approval::deadline, ()).await?;
+    desk.decide_by(tomorrow).await?;
+    let second = desk.deadline().await?;
     println!("a desk: the deadline was moved to a later time: {}", second > first);
-    desk.signal(Approval::approve, ()).await?;
+    desk.approve().await?;
     println!("{}", desk.result().await?);
 
     // A deadline can be moved closer too, and also from outside the workflow, by its timer's id.
-    let yacht = client.start::<Approval>("yacht", ("a yacht".to_owned(), days(365))).await?;
-    yacht.query(Approval::deadline, ()).await?;
+    let yacht = Approval::start(&client, "yacht", "a yacht", days(365)).await?;
+    yacht.deadline().await?;
     let waits = yacht.describe().await?.waits;
     let timer = waits.into_iter().find_map(|wait| wait.timer).expect("it waits with a deadline");
     yacht.reschedule_timer(timer, Timestamp::now() + moment).await?;
     println!("{}", yacht.result().await?);
 
     // But not into the past.
-    let boat = client.start::<Approval>("boat", ("a boat".to_owned(), days(1))).await?;
-    let refused = boat.update(Approval::decide_by, Timestamp::EPOCH).await;
+    let boat = Approval::start(&client, "boat", "a boat", days(1)).await?;
+    let refused = boat.decide_by(Timestamp::EPOCH).await;
     println!("a boat: moving the deadline into the past is refused: {}", refused.is_err());
     Ok(())
 }

@@ -57,9 +57,9 @@ pub async fn main() -> anyhow::Result<()> {
 
     // A user makes three changes and leaves.
     let begun = env.now();
-    let letter = client.start::<Indexing>("index-letter", "letter".to_owned()).await?;
+    let letter = Indexing::start(&client, "index-letter", "letter").await?;
     for _ in 0..3 {
-        letter.signal(Indexing::changed, ()).await?;
+        letter.changed().await?;
         env.skip(seconds(20)).await;
     }
     println!("{}", letter.result().await?);
@@ -67,12 +67,12 @@ pub async fn main() -> anyhow::Result<()> {
 
     // A user writes a book without a pause.
     let begun = env.now();
-    let book = client.start::<Indexing>("index-book", "book".to_owned()).await?;
+    let book = Indexing::start(&client, "index-book", "book").await?;
     while env.now() < begun + minutes(9) {
-        book.signal(Indexing::changed, ()).await?;
+        book.changed().await?;
         env.skip(seconds(10)).await;
     }
-    book.signal(Indexing::changed, ()).await?;
+    book.changed().await?;
     println!("{}", book.result().await?);
     println!("after {} seconds", env.now().saturating_since(begun).as_secs());
     Ok(())

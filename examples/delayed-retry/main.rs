@@ -33,25 +33,19 @@ async fn forecast(ctx: ActivityContext, city: String) -> Result<String, Activity
     }
 }
 
-#[derive(Default)]
-struct Picnic;
-
 #[workflow]
-impl Picnic {
-    #[run]
-    async fn run(ctx: &Context<Self>, city: String) -> abide::Result<(String, Timestamp)> {
-        let weather = ctx.activity(forecast, city).await?;
-        Ok((weather, ctx.now()))
-    }
+async fn picnic(ctx: &Context, city: String) -> abide::Result<(String, Timestamp)> {
+    let weather = ctx.activity(forecast, city).await?;
+    Ok((weather, ctx.now()))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Picnic>().activity(forecast)).await?;
+    env.worker(|worker| worker.workflow::<picnic>().activity(forecast)).await?;
 
     let begun = env.now();
-    let picnic = env.client().start::<Picnic>("picnic-1", "Oslo".to_owned()).await?;
+    let picnic = picnic::start(&env.client(), "picnic-1", "Oslo").await?;
     let (weather, at) = picnic.result().await?;
     println!("{weather}, known after {} minutes", at.saturating_since(begun).as_secs() / 60);
     Ok(())

@@ -8,27 +8,21 @@ async fn send_survey(customer: String) -> String {
     format!("{customer} was asked how it went")
 }
 
-#[derive(Default)]
-struct Survey;
-
 #[workflow]
-impl Survey {
-    #[run]
-    async fn run(ctx: &Context<Self>, customer: String) -> abide::Result<String> {
-        ctx.activity(send_survey, customer).await
-    }
+async fn survey(ctx: &Context, customer: String) -> abide::Result<String> {
+    ctx.activity(send_survey, customer).await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Survey>().activity(send_survey)).await?;
+    env.worker(|worker| worker.workflow::<survey>().activity(send_survey)).await?;
     let client = env.client();
     let begun = env.now();
 
     // Started with the purchase, not a week later: so nothing has to be remembered in between.
-    let ada = client.start::<Survey>("survey-ada", "Ada".to_owned()).delay(days(7)).await?;
-    let bob = client.start::<Survey>("survey-bob", "Bob".to_owned()).delay(days(7)).await?;
+    let ada = survey::start(&client, "survey-ada", "Ada").delay(days(7)).await?;
+    let bob = survey::start(&client, "survey-bob", "Bob").delay(days(7)).await?;
 
     env.skip(days(3)).await;
     println!("after three days: Ada's survey is {:?}", ada.describe().await?.status);

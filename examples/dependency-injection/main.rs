@@ -50,35 +50,29 @@ impl Notifications {
 }
 
 /// The workflow names the activity and knows nothing of its dependencies.
-#[derive(Default)]
-struct SignUp;
-
 #[workflow]
-impl SignUp {
-    #[run]
-    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<()> {
-        ctx.activity(Notifications::welcome, name).await
-    }
+async fn sign_up(ctx: &Context, name: String) -> abide::Result<()> {
+    ctx.activity(Notifications::welcome, name).await
 }
 
 /// The only place where the parts are put together.
 fn set_up(worker: Worker, mailer: Arc<dyn Mailer>) -> Worker {
-    worker.workflow::<SignUp>().activities(Notifications { mailer, sender: "the office".into() })
+    worker.workflow::<sign_up>().activities(Notifications { mailer, sender: "the office".into() })
 }
 
-async fn sign_up(mailer: Arc<dyn Mailer>, name: &str) -> anyhow::Result<()> {
+async fn run(mailer: Arc<dyn Mailer>, name: &str) -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     set_up(engine.worker(), mailer).spawn();
-    engine.client().start::<SignUp>("sign-up-1", name.to_owned()).await?.result().await?;
+    sign_up::start(&engine.client(), "sign-up-1", name).await?.result().await?;
     Ok(())
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    sign_up(Arc::new(Smtp { server: "mail.example.org".into() }), "Ada").await?;
+    run(Arc::new(Smtp { server: "mail.example.org".into() }), "Ada").await?;
 
     let outbox = Arc::new(Outbox::default());
-    sign_up(Arc::clone(&outbox) as Arc<dyn Mailer>, "Bob").await?;
+    run(Arc::clone(&outbox) as Arc<dyn Mailer>, "Bob").await?;
     let kept = outbox.0.lock().unwrap_or_else(PoisonError::into_inner);
     println!("in the test, mail went to {}", kept.join(", "));
     Ok(())

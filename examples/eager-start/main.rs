@@ -11,28 +11,22 @@ async fn reserve(seat: u32) -> String {
     format!("seat {seat} is yours")
 }
 
-#[derive(Default)]
-struct Reservation;
-
+/// The activity, too, goes directly to the worker that scheduled it, together with the reply to its
+/// workflow task: it does not go through the queue.
 #[workflow]
-impl Reservation {
-    /// The activity, too, goes directly to the worker that scheduled it, together with the reply to
-    /// its workflow task: it does not go through the queue.
-    #[run]
-    async fn run(ctx: &Context<Self>, seat: u32) -> abide::Result<String> {
-        ctx.activity(reserve, seat).await
-    }
+async fn reservation(ctx: &Context, seat: u32) -> abide::Result<String> {
+    ctx.activity(reserve, seat).await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    engine.worker().workflow::<Reservation>().activity(reserve).spawn();
+    engine.worker().workflow::<reservation>().activity(reserve).spawn();
     let client = engine.client();
 
     // A request of a web server, from start to result. The first one also waits for the worker.
     let reserve = async |seat: u32| {
-        let reservation = client.start::<Reservation>(format!("seat-{seat}"), seat).await?;
+        let reservation = reservation::start(&client, format!("seat-{seat}"), seat).await?;
         reservation.result().await
     };
     println!("{}", reserve(1).await?);

@@ -61,9 +61,9 @@ pub async fn main() -> anyhow::Result<()> {
 
     for seat in [7, 13] {
         let id = format!("seat-{seat}");
-        let start = env.client().start::<Ticket>(id, seat).on_conflict(ConflictPolicy::UseExisting);
+        let start = Ticket::start(&env.client(), id, seat).on_conflict(ConflictPolicy::UseExisting);
         let begun = env.now();
-        let answered = start.with_update(Ticket::accepted, ()).id("accepted").outcome().await?;
+        let answered = start.with_update(Ticket::ACCEPTED, ()).id("accepted").outcome().await?;
         match answered.update {
             Ok(answer) => println!("{seat}: {answer}"),
             Err(error) => println!("{seat}: {error}"),

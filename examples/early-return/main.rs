@@ -60,12 +60,10 @@ pub async fn main() -> anyhow::Result<()> {
     let begun = env.now();
 
     for (order, cents) in [("order-1", 500), ("order-2", 9999)] {
-        let answered = env
-            .client()
-            .start::<Payment>(order, ("Ada's card".to_owned(), cents))
+        let answered = Payment::start(&env.client(), order, "Ada's card", cents)
             // Sent again, because the reply was lost: it is the same payment, and the same answer.
             .on_conflict(ConflictPolicy::UseExisting)
-            .with_update(Payment::authorization, ())
+            .with_update(Payment::AUTHORIZATION, ())
             .id("authorization")
             .outcome()
             .await?;

@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::Path, process, time::Duration};
 
-use abide::{ClientError, WorkflowHandle, embedded::Embedded, prelude::*};
+use abide::{ClientError, embedded::Embedded, prelude::*};
 
 #[activity]
 async fn charge(customer: String) -> String {
@@ -23,7 +23,7 @@ impl Purchase {
     async fn run(ctx: &Context<Self>, customer: String) -> abide::Result<String> {
         let receipt = ctx.activity(charge, customer).await?;
         ctx.write(|state| state.receipt = Some(receipt.clone()));
-        ctx.receive(Self::delivered).await?;
+        ctx.receive(Self::DELIVERED).await?;
         Ok(receipt)
     }
 
@@ -40,7 +40,7 @@ impl Purchase {
 async fn first_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
     let worker = engine.worker().workflow::<Purchase>().activity(charge);
-    let purchase = engine.client().start::<Purchase>("purchase-1", "Ada".to_owned()).await?;
+    let purchase = Purchase::start(&engine.client(), "purchase-1", "Ada").await?;
     // Works until the customer is charged, and then finishes what is in flight.
     worker.run_until(charged(&purchase)).await?;
     println!("the program ends, and the run is still open");
@@ -48,8 +48,8 @@ async fn first_life(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn charged(purchase: &WorkflowHandle<Purchase>) -> Result<(), ClientError> {
-    while !purchase.query(Purchase::charged, ()).await? {
+async fn charged(purchase: &PurchaseHandle) -> Result<(), ClientError> {
+    while !purchase.charged().await? {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())
@@ -60,7 +60,7 @@ async fn second_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
     engine.worker().workflow::<Purchase>().activity(charge).spawn();
     let purchase = engine.client().handle::<Purchase>("purchase-1");
-    purchase.signal(Purchase::delivered, ()).await?;
+    purchase.delivered().await?;
     println!("{}", purchase.result().await?);
     engine.shutdown().await;
     Ok(())

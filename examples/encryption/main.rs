@@ -21,7 +21,7 @@ impl Stay {
     #[run]
     async fn run(ctx: &Context<Self>, patient: String) -> abide::Result<String> {
         let admitted = ctx.activity(admit, patient).await?;
-        let diagnosis: String = ctx.receive(Self::discharge).await?;
+        let diagnosis: String = ctx.receive(Self::DISCHARGE).await?;
         Ok(format!("{admitted}, and had {diagnosis}"))
     }
 
@@ -46,7 +46,7 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client().with_codecs(codecs);
     Worker::new(&client).workflow::<Stay>().activity(admit).spawn();
     let stay = client.handle::<Stay>("stay-7");
-    stay.signal(Stay::discharge, "the measles".to_owned()).await?;
+    stay.signal(Stay::DISCHARGE, "the measles".to_owned()).await?;
     println!("{}", stay.result().await?);
 
     // What the engine has: a client without keys sees it.

@@ -96,17 +96,17 @@ pub async fn main() -> anyhow::Result<()> {
 
     // The id is the customer's, so that every caller finds the same single run.
     for points in [60, 50] {
-        let start = client.start::<Customer>("ada", Customer::default());
-        start.with_signal(Customer::earn, points).on_conflict(ConflictPolicy::UseExisting).await?;
+        let start = Customer::start(&client, "ada", Customer::default());
+        start.with_signal(Customer::EARN, points).on_conflict(ConflictPolicy::UseExisting).await?;
     }
     let ada = client.handle::<Customer>("ada");
-    println!("after the invoice: {} points", ada.update(Customer::spend, 30).await?);
-    println!("level: {:?}", ada.query(Customer::level, ()).await?);
-    match ada.update(Customer::spend, 500).await {
+    println!("after the invoice: {} points", ada.spend(30).await?);
+    println!("level: {:?}", ada.level().await?);
+    match ada.spend(500).await {
         Err(ClientError::UpdateRejected(failure)) => println!("refused: {}", failure.message),
         other => println!("unexpected: {other:?}"),
     }
-    ada.signal(Customer::close, ()).await?;
+    ada.close().await?;
     println!("closed: {}", ada.result().await?);
     Ok(())
 }

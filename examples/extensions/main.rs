@@ -60,14 +60,14 @@ pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Auction>()).await?;
     let begun = env.now();
-    let auction = env.client().start::<Auction>("lamp", minutes(30)).await?;
+    let auction = Auction::start(&env.client(), "lamp", minutes(30)).await?;
 
     for (name, amount) in [("Ada", 10), ("Bob", 20), ("Bob", 15), ("Ada", 30)] {
         env.skip(minutes(5)).await;
-        auction.signal(Auction::bid, (name.to_owned(), amount)).await?;
+        auction.bid(name, amount).await?;
     }
-    auction.signal(Auction::last_call, ()).await?;
-    auction.signal(Auction::bid, ("Cid".to_owned(), 40)).await?;
+    auction.last_call().await?;
+    auction.bid("Cid", 40).await?;
 
     println!("{}", auction.result().await?);
     println!("after {} minutes", env.now().saturating_since(begun).as_secs() / 60);

@@ -15,60 +15,48 @@ async fn send_newsletter(address: String) -> Result<(), ActivityError> {
     }
 }
 
-#[derive(Default)]
-struct Sending;
-
+/// Returns the addresses that could not be reached.
 #[workflow]
-impl Sending {
-    /// Returns the addresses that could not be reached.
-    #[run]
-    async fn run(ctx: &Context<Self>, addresses: Vec<String>) -> abide::Result<Vec<String>> {
-        let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address.clone()));
-        let mut unreached = Vec::new();
-        for (address, sent) in addresses.iter().zip(join_all(sent).await) {
-            match sent {
-                Ok(()) => {}
-                Err(Error::Activity(_)) => unreached.push(address.clone()),
-                Err(error) => return Err(error),
-            }
+async fn sending(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<String>> {
+    let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address.clone()));
+    let mut unreached = Vec::new();
+    for (address, sent) in addresses.iter().zip(join_all(sent).await) {
+        match sent {
+            Ok(()) => {}
+            Err(Error::Activity(_)) => unreached.push(address.clone()),
+            Err(error) => return Err(error),
         }
-        if unreached.len() == addresses.len() {
-            return Err(Error::fail("nobody could be reached"));
-        }
-        Ok(unreached)
     }
+    if unreached.len() == addresses.len() {
+        return Err(Error::fail("nobody could be reached"));
+    }
+    Ok(unreached)
 }
 
-#[derive(Default)]
-struct Newsletter;
-
 #[workflow]
-impl Newsletter {
-    #[run]
-    async fn run(ctx: &Context<Self>, addresses: Vec<String>) -> abide::Result<Vec<String>> {
-        // An id that names the parent, so that it is found in lists and cannot be started twice.
-        let parts = addresses.chunks(PART).enumerate().map(|(number, part)| {
-            let id = format!("{}/part-{number}", ctx.workflow_id());
-            ctx.child::<Sending>(id, part.to_vec())
+async fn newsletter(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<String>> {
+    // An id that names the parent, so that it is found in lists and cannot be started twice.
+    let parts = addresses.chunks(PART).enumerate().map(|(number, part)| {
+        let id = format!("{}/part-{number}", ctx.workflow_id());
+        ctx.child::<sending>(id, part.to_vec())
+    });
+    // All concurrently, with the results in the order of the parts.
+    let mut report = Vec::new();
+    for (number, part) in join_all(parts).await.into_iter().enumerate() {
+        report.push(match part {
+            Ok(unreached) => format!("part {number}: {} unreached", unreached.len()),
+            // A part that fails does not fail the others.
+            Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure.message),
+            Err(error) => return Err(error),
         });
-        // All concurrently, with the results in the order of the parts.
-        let mut report = Vec::new();
-        for (number, part) in join_all(parts).await.into_iter().enumerate() {
-            report.push(match part {
-                Ok(unreached) => format!("part {number}: {} unreached", unreached.len()),
-                // A part that fails does not fail the others.
-                Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure.message),
-                Err(error) => return Err(error),
-            });
-        }
-        Ok(report)
     }
+    Ok(report)
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    let worker = engine.worker().workflow::<Newsletter>().workflow::<Sending>();
+    let worker = engine.worker().workflow::<newsletter>().workflow::<sending>();
     worker.activity(send_newsletter).spawn();
 
     let addresses = (1..=10).map(|number| match number {
@@ -76,7 +64,7 @@ pub async fn main() -> anyhow::Result<()> {
         _ => format!("reader-{number}@home"),
     });
     let client = engine.client();
-    let newsletter = client.start::<Newsletter>("newsletter-1", addresses.collect()).await?;
+    let newsletter = newsletter::start(&client, "newsletter-1", addresses.collect()).await?;
     for line in newsletter.result().await? {
         println!("{line}");
     }

@@ -30,22 +30,16 @@ async fn tell_operators(text: String) {
     println!("to the operators: {text}");
 }
 
-#[derive(Default)]
-struct Invoice;
-
 #[workflow]
-impl Invoice {
-    #[run]
-    async fn run(ctx: &Context<Self>, invoice: String) -> abide::Result<String> {
-        let fast = every(seconds(1)).maximum_attempts(4);
-        match ctx.activity(Accounting::book, invoice.clone()).retry(fast).await {
-            Err(Error::Activity(failed)) => {
-                let text = format!("{invoice}: {}; trying once an hour", failed.failure.message);
-                ctx.activity(tell_operators, text).await?;
-                ctx.activity(Accounting::book, invoice).retry(every(hours(1))).await
-            }
-            done => done,
+async fn invoice(ctx: &Context, invoice: String) -> abide::Result<String> {
+    let fast = every(seconds(1)).maximum_attempts(4);
+    match ctx.activity(Accounting::book, invoice.clone()).retry(fast).await {
+        Err(Error::Activity(failed)) => {
+            let text = format!("{invoice}: {}; trying once an hour", failed.failure.message);
+            ctx.activity(tell_operators, text).await?;
+            ctx.activity(Accounting::book, invoice).retry(every(hours(1))).await
         }
+        done => done,
     }
 }
 
@@ -59,10 +53,10 @@ pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let activities =
         |worker: abide::Worker| worker.activities(Accounting::default()).activity(tell_operators);
-    env.worker(|worker| activities(worker.workflow::<Invoice>())).await?;
+    env.worker(|worker| activities(worker.workflow::<invoice>())).await?;
 
     let begun = env.now();
-    let invoice = env.client().start::<Invoice>("invoice-7", "invoice 7".to_owned()).await?;
+    let invoice = invoice::start(&env.client(), "invoice-7", "invoice 7").await?;
     println!("{}", invoice.result().await?);
     println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
     Ok(())

@@ -14,26 +14,19 @@ async fn download(mirror: String, file: String) -> Result<String, ActivityError>
     }
 }
 
-#[derive(Default)]
-struct Download;
-
 #[workflow]
-impl Download {
-    #[run]
-    async fn run(ctx: &Context<Self>, file: String) -> abide::Result<String> {
-        let mirrors = ["north", "south"].map(|mirror| {
-            // A mirror that is down is not retried forever: there is another.
-            ctx.activity(download, (mirror.to_owned(), file.clone()))
-                .retry(RetryPolicy::default().maximum_attempts(3))
-        });
-        // The others are cancelled as soon as one has succeeded.
-        match first_success(mirrors).await {
-            Ok(file) => Ok(file),
-            // In the order of the mirrors.
-            Err(failures) => {
-                let reasons: Vec<_> = failures.iter().map(reason).collect();
-                Err(Error::fail(reasons.join("; ")))
-            }
+async fn fetch(ctx: &Context, file: String) -> abide::Result<String> {
+    let mirrors = ["north", "south"].map(|mirror| {
+        // A mirror that is down is not retried forever: there is another.
+        ctx.activity(download, (mirror, &file)).retry(RetryPolicy::default().maximum_attempts(3))
+    });
+    // The others are cancelled as soon as one has succeeded.
+    match first_success(mirrors).await {
+        Ok(file) => Ok(file),
+        // In the order of the mirrors.
+        Err(failures) => {
+            let reasons: Vec<_> = failures.iter().map(reason).collect();
+            Err(Error::fail(reasons.join("; ")))
         }
     }
 }
@@ -48,10 +41,10 @@ fn reason(error: &Error) -> String {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Download>().activity(download)).await?;
+    env.worker(|worker| worker.workflow::<fetch>().activity(download)).await?;
     for file in ["map.pdf", "secret.pdf"] {
-        let download = env.client().start::<Download>(file, file.to_owned()).await?;
-        match download.result().await {
+        let fetch = fetch::start(&env.client(), file, file).await?;
+        match fetch.result().await {
             Ok(found) => println!("{found}"),
             Err(error) => println!("{error}"),
         }

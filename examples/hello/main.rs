@@ -9,19 +9,12 @@ async fn greet(name: String) -> String {
     format!("Hello, {name}!")
 }
 
-/// A workflow is a struct, which is its state. This one has none.
-#[derive(Default)]
-struct Hello;
-
+/// A workflow is an async function too, with a context. It has side effects only through
+/// activities, because it is replayed from its history after a crash: an activity that has a result
+/// is then not called again.
 #[workflow]
-impl Hello {
-    /// The run method is the workflow's code. It has side effects only through activities, because
-    /// it is replayed from its history after a crash: an activity that has a result is then not
-    /// called again.
-    #[run]
-    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
-        ctx.activity(greet, name).await
-    }
+async fn hello(ctx: &Context, name: String) -> abide::Result<String> {
+    ctx.activity(greet, name).await
 }
 
 #[tokio::main]
@@ -30,11 +23,11 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
 
     // A worker runs the code that is registered with it, in the background.
-    engine.worker().workflow::<Hello>().activity(greet).spawn();
+    engine.worker().workflow::<hello>().activity(greet).spawn();
 
     // A client starts the workflow. You choose the id: an id can have one open run at a time.
     let client = engine.client();
-    let hello = client.start::<Hello>("hello-1", "Ada".to_owned()).await?;
+    let hello = hello::start(&client, "hello-1", "Ada").await?;
 
     println!("{}", hello.result().await?);
     Ok(())

@@ -63,26 +63,20 @@ impl Bank {
     }
 }
 
-#[derive(Default)]
-struct Transfer;
-
 #[workflow]
-impl Transfer {
-    #[run]
-    async fn run(
-        ctx: &Context<Self>,
-        from: String,
-        to: String,
-        cents: i64,
-    ) -> abide::Result<BTreeMap<String, i64>> {
-        ctx.activity(Bank::change, (from.clone(), -cents)).await?;
-        if let Err(error) = ctx.activity(Bank::change, (to, cents)).await {
-            // Undoing is a separate step with its own key, and is retried until it succeeds.
-            ctx.activity(Bank::change, (from, cents)).await?;
-            return Err(error);
-        }
-        ctx.activity(Bank::balances, ()).await
+async fn transfer(
+    ctx: &Context,
+    from: String,
+    to: String,
+    cents: i64,
+) -> abide::Result<BTreeMap<String, i64>> {
+    ctx.activity(Bank::change, (from.clone(), -cents)).await?;
+    if let Err(error) = ctx.activity(Bank::change, (to, cents)).await {
+        // Undoing is a separate step with its own key, and is retried until it succeeds.
+        ctx.activity(Bank::change, (from, cents)).await?;
+        return Err(error);
     }
+    ctx.activity(Bank::balances, ()).await
 }
 
 /// What a web server does for a form. The number of the form is the workflow's id and the key of
@@ -92,8 +86,7 @@ async fn submit(
     form: &str,
     to: &str,
 ) -> Result<BTreeMap<String, i64>, ClientError> {
-    let input = ("ada".to_owned(), to.to_owned(), 30);
-    let start = client.start::<Transfer>(form, input).key(form);
+    let start = transfer::start(client, form, "ada", to, 30).key(form);
     start.on_conflict(ConflictPolicy::UseExisting).await?.result().await
 }
 
@@ -103,7 +96,7 @@ pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let bank = Bank::default();
     bank.books().balances.extend([("ada".to_owned(), 100), ("bob".to_owned(), 0)]);
-    env.worker(|worker| worker.workflow::<Transfer>().activities(bank)).await?;
+    env.worker(|worker| worker.workflow::<transfer>().activities(bank)).await?;
     let client = env.client();
 
     // Sent twice concurrently, and once more when it is done.

@@ -19,53 +19,40 @@ async fn discount(customer: String) -> u32 {
     if customer == "Ada" { 5 } else { 0 }
 }
 
-#[derive(Default)]
-struct Quote;
-
 #[workflow]
-impl Quote {
-    #[run]
-    async fn run(ctx: &Context<Self>, customer: String, item: String) -> abide::Result<String> {
-        if !ctx.local_activity(in_stock, item.clone()).await? {
-            return Ok(format!("no {item} is left"));
-        }
-        let price = ctx.local_activity(price, item.clone());
-        let discount = ctx.local_activity(discount, customer.clone());
-        let (price, discount) = join!(price, discount);
-        Ok(format!("{customer} gets a {item} for {}", price? - discount?))
+async fn quote(ctx: &Context, customer: String, item: String) -> abide::Result<String> {
+    if !ctx.local_activity(in_stock, item.clone()).await? {
+        return Ok(format!("no {item} is left"));
     }
+    let price = ctx.local_activity(price, item.clone());
+    let discount = ctx.local_activity(discount, customer.clone());
+    let (price, discount) = join!(price, discount);
+    Ok(format!("{customer} gets a {item} for {}", price? - discount?))
 }
 
 /// The same with ordinary activities: the functions are the same, only the call differs.
-#[derive(Default)]
-struct SlowQuote;
-
 #[workflow]
-impl SlowQuote {
-    #[run]
-    async fn run(ctx: &Context<Self>, customer: String, item: String) -> abide::Result<String> {
-        if !ctx.activity(in_stock, item.clone()).await? {
-            return Ok(format!("no {item} is left"));
-        }
-        let price = ctx.activity(price, item.clone()).await?;
-        let discount = ctx.activity(discount, customer.clone()).await?;
-        Ok(format!("{customer} gets a {item} for {}", price - discount))
+async fn slow_quote(ctx: &Context, customer: String, item: String) -> abide::Result<String> {
+    if !ctx.activity(in_stock, item.clone()).await? {
+        return Ok(format!("no {item} is left"));
     }
+    let price = ctx.activity(price, item.clone()).await?;
+    let discount = ctx.activity(discount, customer.clone()).await?;
+    Ok(format!("{customer} gets a {item} for {}", price - discount))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    let worker = engine.worker().workflow::<Quote>().workflow::<SlowQuote>();
+    let worker = engine.worker().workflow::<quote>().workflow::<slow_quote>();
     worker.activity(in_stock).activity(price).activity(discount).spawn();
     let client = engine.client();
-    let input = ("Ada".to_owned(), "lamp".to_owned());
 
-    let quote = client.start::<Quote>("quote", input.clone()).await?;
+    let quote = quote::start(&client, "quote", "Ada", "lamp").await?;
     println!("{}", quote.result().await?);
     println!("local: {}", cost(&quote).await?);
 
-    let quote = client.start::<SlowQuote>("slow-quote", input).await?;
+    let quote = slow_quote::start(&client, "slow-quote", "Ada", "lamp").await?;
     println!("{}", quote.result().await?);
     println!("ordinary: {}", cost(&quote).await?);
     Ok(())

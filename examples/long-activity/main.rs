@@ -59,29 +59,23 @@ async fn read_page(ctx: &ActivityContext, page: u32) -> Result<u32, ActivityErro
     Ok(100)
 }
 
-#[derive(Default)]
-struct Import;
-
 #[workflow]
-impl Import {
-    #[run]
-    async fn run(ctx: &Context<Self>, pages: u32) -> abide::Result<u32> {
-        ctx.activity(Importer::import, pages)
-            // The whole import may take hours; a dead worker is noticed much sooner.
-            .start_to_close(hours(5))
-            .heartbeat_timeout(Duration::from_millis(200))
-            .await
-    }
+async fn import(ctx: &Context, pages: u32) -> abide::Result<u32> {
+    ctx.activity(Importer::import, pages)
+        // The whole import may take hours; a dead worker is noticed much sooner.
+        .start_to_close(hours(5))
+        .heartbeat_timeout(Duration::from_millis(200))
+        .await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let (news, mut told) = mpsc::unbounded_channel();
-    env.worker(|worker| worker.workflow::<Import>().activities(Importer { news })).await?;
+    env.worker(|worker| worker.workflow::<import>().activities(Importer { news })).await?;
     let client = env.client();
 
-    let import = client.start::<Import>("import-1", 6).await?;
+    let import = import::start(&client, "import-1", 6).await?;
     println!("{} rows", import.result().await?);
     for _ in 0..2 {
         println!("  {}", told.recv().await.unwrap_or_default());
@@ -89,7 +83,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // An import that would take days is cancelled. The attempt learns of it with its next
     // heartbeat.
-    let endless = client.start::<Import>("import-2", 1_000_000).await?;
+    let endless = import::start(&client, "import-2", 1_000_000).await?;
     println!("  {}", told.recv().await.unwrap_or_default());
     endless.cancel().await?;
     while let Some(news) = told.recv().await {

@@ -60,7 +60,7 @@ pub async fn main() -> anyhow::Result<()> {
         0 => "to be or not to be".to_owned(),
         _ => "to wait is to be".to_owned(),
     });
-    let count = client.start::<WordCount>("book", pages.collect()).await?;
+    let count = WordCount::start(&client, "book", pages.collect()).await?;
     for (word, times) in count.result().await? {
         println!("{word}: {times}");
     }

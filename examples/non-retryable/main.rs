@@ -29,34 +29,28 @@ async fn deliver(ctx: ActivityContext, to: String) -> Result<String, ActivityErr
     }
 }
 
-#[derive(Default)]
-struct Letter;
-
 #[workflow]
-impl Letter {
-    #[run]
-    async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
-        ctx.activity(check_address, to.clone()).await?;
-        // The caller decides: for this letter a full mailbox is final. Another caller may want to
-        // retry until there is room.
-        let policy = RetryPolicy::default().no_retry_on::<MailboxFull>();
-        match ctx.activity(deliver, to.clone()).retry(policy).await {
-            Err(error) if let Some(MailboxFull { letters }) = error.cause() => {
-                Ok(format!("kept {letters} letters for {to}"))
-            }
-            delivered => delivered,
+async fn letter(ctx: &Context, to: String) -> abide::Result<String> {
+    ctx.activity(check_address, to.clone()).await?;
+    // The caller decides: for this letter a full mailbox is final. Another caller may want to
+    // retry until there is room.
+    let policy = RetryPolicy::default().no_retry_on::<MailboxFull>();
+    match ctx.activity(deliver, to.clone()).retry(policy).await {
+        Err(error) if let Some(MailboxFull { letters }) = error.cause() => {
+            Ok(format!("kept {letters} letters for {to}"))
         }
+        delivered => delivered,
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    let workflow = |worker: abide::Worker| worker.workflow::<Letter>();
+    let workflow = |worker: abide::Worker| worker.workflow::<letter>();
     env.worker(|worker| workflow(worker).activity(check_address).activity(deliver)).await?;
 
     for to in ["ada@work", "nowhere", "bob@full"] {
-        let letter = env.client().start::<Letter>(format!("to-{to}"), to.to_owned()).await?;
+        let letter = letter::start(&env.client(), format!("to-{to}"), to).await?;
         match letter.result().await {
             Ok(delivered) => println!("{delivered}"),
             Err(error) => println!("{error}"),

@@ -22,47 +22,37 @@ async fn write_title(owner: String) -> String {
     format!("Photos of {owner}")
 }
 
-#[derive(Default)]
-struct Album;
-
 #[workflow]
-impl Album {
-    #[run]
-    async fn run(
-        ctx: &Context<Self>,
-        owner: String,
-        photos: Vec<String>,
-    ) -> abide::Result<Vec<String>> {
-        // Different steps concurrently: `join!` returns a tuple. Both succeed, or the run fails.
-        let (title, faces) =
-            join!(ctx.activity(write_title, owner), ctx.activity(count_faces, photos.clone()));
-        let mut report = vec![format!("{}: {} faces", title?, faces?)];
+async fn album(ctx: &Context, owner: String, photos: Vec<String>) -> abide::Result<Vec<String>> {
+    // Different steps concurrently: `join!` returns a tuple. Both succeed, or the run fails.
+    let (title, faces) =
+        join!(ctx.activity(write_title, owner), ctx.activity(count_faces, photos.clone()));
+    let mut report = vec![format!("{}: {} faces", title?, faces?)];
 
-        // The same step for many items: `join_all` returns the results in the order of the photos,
-        // regardless of which was ready first.
-        let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo.clone()));
-        for (photo, made) in photos.iter().zip(join_all(made).await) {
-            report.push(match made {
-                Ok(thumbnail) => format!("{photo}: {thumbnail}"),
-                // A photo that failed is reported; the album continues without it.
-                Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
-                // Not the photo's fault, such as a cancel request.
-                Err(error) => return Err(error),
-            });
-        }
-        Ok(report)
+    // The same step for many items: `join_all` returns the results in the order of the photos,
+    // regardless of which was ready first.
+    let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo.clone()));
+    for (photo, made) in photos.iter().zip(join_all(made).await) {
+        report.push(match made {
+            Ok(thumbnail) => format!("{photo}: {thumbnail}"),
+            // A photo that failed is reported; the album continues without it.
+            Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
+            // Not the photo's fault, such as a cancel request.
+            Err(error) => return Err(error),
+        });
     }
+    Ok(report)
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    let worker = engine.worker().workflow::<Album>();
+    let worker = engine.worker().workflow::<album>();
     let worker = worker.activity(make_thumbnail).activity(count_faces).activity(write_title);
     worker.spawn();
 
     let photos = ["beach.jpg", "notes.txt", "sunset.jpg"].map(str::to_owned).to_vec();
-    let album = engine.client().start::<Album>("album-1", ("Ada".to_owned(), photos)).await?;
+    let album = album::start(&engine.client(), "album-1", "Ada", photos).await?;
     for line in album.result().await? {
         println!("{line}");
     }

@@ -36,20 +36,14 @@ impl Maps {
     }
 }
 
-#[derive(Default)]
-struct Route;
-
 #[workflow]
-impl Route {
-    #[run]
-    async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
-        let slow = ctx.activity(Maps::slow_route, to.clone());
-        // The first that is ready wins; if two are ready, the branch that comes first. The others
-        // are dropped, and dropping a pending activity cancels it.
-        select! {
-            route = slow.heartbeat_timeout(Duration::from_millis(200)) => route,
-            route = ctx.activity(Maps::fast_route, to) => route,
-        }
+async fn route(ctx: &Context, to: String) -> abide::Result<String> {
+    let slow = ctx.activity(Maps::slow_route, to.clone());
+    // The first that is ready wins; if two are ready, the branch that comes first. The others
+    // are dropped, and dropping a pending activity cancels it.
+    select! {
+        route = slow.heartbeat_timeout(Duration::from_millis(200)) => route,
+        route = ctx.activity(Maps::fast_route, to) => route,
     }
 }
 
@@ -57,9 +51,9 @@ impl Route {
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let (stopped, mut told) = mpsc::channel(1);
-    env.worker(|worker| worker.workflow::<Route>().activities(Maps { stopped })).await?;
+    env.worker(|worker| worker.workflow::<route>().activities(Maps { stopped })).await?;
 
-    let route = env.client().start::<Route>("route-1", "Oslo".to_owned()).await?;
+    let route = route::start(&env.client(), "route-1", "Oslo").await?;
     println!("{}", route.result().await?);
     if let Some(news) = told.recv().await {
         println!("{news}");

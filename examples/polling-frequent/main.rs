@@ -46,28 +46,22 @@ impl Renderer {
     }
 }
 
-#[derive(Default)]
-struct Film;
-
 #[workflow]
-impl Film {
-    #[run]
-    async fn run(ctx: &Context<Self>, film: String) -> abide::Result<String> {
-        ctx.activity(Renderer::await_film, film)
-            // As long as the other system may need at most.
-            .start_to_close(hours(1))
-            .heartbeat_timeout(seconds(10))
-            .await
-    }
+async fn film(ctx: &Context, film: String) -> abide::Result<String> {
+    ctx.activity(Renderer::await_film, film)
+        // As long as the other system may need at most.
+        .start_to_close(hours(1))
+        .heartbeat_timeout(seconds(10))
+        .await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let renderer = Renderer { asked: AtomicU32::new(0) };
-    engine.worker().workflow::<Film>().activities(renderer).spawn();
+    engine.worker().workflow::<film>().activities(renderer).spawn();
 
-    let film = engine.client().start::<Film>("film-1", "holidays".to_owned()).await?;
+    let film = film::start(&engine.client(), "film-1", "holidays").await?;
     println!("ready: {}", film.result().await?);
     println!("{} events in history, however often it asks", film.history().await?.len());
     Ok(())

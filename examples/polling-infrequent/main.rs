@@ -31,31 +31,25 @@ impl Office {
     }
 }
 
-#[derive(Default)]
-struct Permit;
-
 #[workflow]
-impl Permit {
-    #[run]
-    async fn run(ctx: &Context<Self>, form: String) -> abide::Result<String> {
-        let every_hour = RetryPolicy::default().initial_interval(hours(1)).backoff(1.0);
-        ctx.activity(Office::stamp, form)
-            .start_to_close(minutes(1))
-            // How long the workflow waits in total.
-            .schedule_to_close(days(30))
-            .retry(every_hour.maximum_interval(hours(1)))
-            .await
-    }
+async fn permit(ctx: &Context, form: String) -> abide::Result<String> {
+    let every_hour = RetryPolicy::default().initial_interval(hours(1)).backoff(1.0);
+    ctx.activity(Office::stamp, form)
+        .start_to_close(minutes(1))
+        // How long the workflow waits in total.
+        .schedule_to_close(days(30))
+        .retry(every_hour.maximum_interval(hours(1)))
+        .await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     // Time skips ahead here, so that the office takes no real time.
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Permit>().activities(Office::default())).await?;
+    env.worker(|worker| worker.workflow::<permit>().activities(Office::default())).await?;
 
     let begun = env.now();
-    let permit = env.client().start::<Permit>("permit-1", "A 38".to_owned()).await?;
+    let permit = permit::start(&env.client(), "permit-1", "A 38").await?;
     println!("{}", permit.result().await?);
     println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
     println!("{} events in history", permit.history().await?.len());

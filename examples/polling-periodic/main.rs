@@ -29,48 +29,36 @@ impl Shop {
     }
 }
 
-#[derive(Default)]
-struct PriceWatch;
-
 #[workflow]
-impl PriceWatch {
-    #[run]
-    async fn run(ctx: &Context<Self>, limit: u32) -> abide::Result<u32> {
-        for _ in 0..TURNS {
-            let token = ctx.activity(Shop::sign_in, ()).await?;
-            let price = ctx.activity(Shop::price, token).await?;
-            if price <= limit {
-                return Ok(price);
-            }
-            ctx.sleep(hours(6)).await?;
+async fn price_watch(ctx: &Context, limit: u32) -> abide::Result<u32> {
+    for _ in 0..TURNS {
+        let token = ctx.activity(Shop::sign_in, ()).await?;
+        let price = ctx.activity(Shop::price, token).await?;
+        if price <= limit {
+            return Ok(price);
         }
-        // An empty history, the same id. The parent does not notice: it waits for the last run.
-        Err(ctx.continue_as_new(limit))
+        ctx.sleep(hours(6)).await?;
     }
+    // An empty history, the same id. The parent does not notice: it waits for the last run.
+    Err(ctx.continue_as_new(limit))
 }
 
-#[derive(Default)]
-struct Purchase;
-
 #[workflow]
-impl Purchase {
-    #[run]
-    async fn run(ctx: &Context<Self>, limit: u32) -> abide::Result<String> {
-        let watch = ctx.child::<PriceWatch>(format!("{}/watch", ctx.workflow_id()), limit);
-        let price = watch.await?;
-        Ok(format!("bought for {price}"))
-    }
+async fn purchase(ctx: &Context, limit: u32) -> abide::Result<String> {
+    let watch = ctx.child::<price_watch>(format!("{}/watch", ctx.workflow_id()), limit);
+    let price = watch.await?;
+    Ok(format!("bought for {price}"))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let shop = Shop::default();
-    let workflows = |worker: abide::Worker| worker.workflow::<Purchase>().workflow::<PriceWatch>();
+    let workflows = |worker: abide::Worker| worker.workflow::<purchase>().workflow::<price_watch>();
     env.worker(|worker| workflows(worker).activities(shop)).await?;
 
     let begun = env.now();
-    let purchase = env.client().start::<Purchase>("lamp", 65).await?;
+    let purchase = purchase::start(&env.client(), "lamp", 65).await?;
     println!("{}", purchase.result().await?);
     println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
 

@@ -13,7 +13,7 @@ impl Parcel {
     #[run]
     async fn run(ctx: &Context<Self>, destination: String) -> abide::Result<usize> {
         while ctx.read(|state| state.stations.last() != Some(&destination)) {
-            let station = ctx.receive(Self::arrived).await?;
+            let station = ctx.receive(Self::ARRIVED).await?;
             ctx.write(|state| state.stations.push(station));
         }
         Ok(ctx.read(|state| state.stations.len()))
@@ -40,18 +40,18 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     engine.worker().workflow::<Parcel>().spawn();
 
-    let parcel = engine.client().start::<Parcel>("parcel-1", "Oslo".to_owned()).await?;
-    println!("at first: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
+    let parcel = Parcel::start(&engine.client(), "parcel-1", "Oslo").await?;
+    println!("at first: {:?}", parcel.whereabouts().await?);
 
     // A query sees everything that was acknowledged before it.
-    parcel.signal(Parcel::arrived, "Hamburg".to_owned()).await?;
-    println!("then: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
-    println!("was it in Paris? {}", parcel.query(Parcel::was_in, "Paris".to_owned()).await?);
+    parcel.arrived("Hamburg").await?;
+    println!("then: {:?}", parcel.whereabouts().await?);
+    println!("was it in Paris? {}", parcel.was_in("Paris").await?);
 
-    parcel.signal(Parcel::arrived, "Oslo".to_owned()).await?;
+    parcel.arrived("Oslo").await?;
     println!("it took {} stations", parcel.result().await?);
 
     // The run is closed. Its state can still be queried.
-    println!("at last: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
+    println!("at last: {:?}", parcel.whereabouts().await?);
     Ok(())
 }

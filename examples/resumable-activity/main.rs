@@ -1,7 +1,7 @@
 //! Resumable activity: when all attempts of a step have failed, the run does not fail. It waits,
 //! shows what is wrong, and repeats the same step when a person has sent a correction.
 
-use abide::{ClientError, WorkflowHandle, prelude::*, testing::TestEnvironment};
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
 
 #[activity]
 async fn pay_out(account: String, cents: u64) -> Result<String, ActivityError> {
@@ -25,7 +25,7 @@ impl Payout {
                 // Waiting costs nothing, lasts as long as necessary, and is in the list of waits
                 // together with what is wrong.
                 Err(Error::Activity(failed)) => {
-                    account = ctx.receive(Self::resume).about(failed.failure.message).await?;
+                    account = ctx.receive(Self::RESUME).about(failed.failure.message).await?;
                 }
                 done => return done,
             }
@@ -38,7 +38,7 @@ impl Payout {
 }
 
 /// What a person sees of a waiting run. Over all runs: `client.waits(...)`.
-async fn parked(payout: &WorkflowHandle<Payout>) -> Result<String, ClientError> {
+async fn parked(payout: &PayoutHandle) -> Result<String, ClientError> {
     let waits = payout.waits().await?;
     let about = waits.into_iter().find_map(|wait| wait.details);
     Ok(about.map_or("not parked".into(), |about| format!("parked: {}", about.subject)))
@@ -48,18 +48,18 @@ async fn parked(payout: &WorkflowHandle<Payout>) -> Result<String, ClientError> 
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Payout>().activity(pay_out)).await?;
-    let payout = env.client().start::<Payout>("payout-1", ("ON12".to_owned(), 500)).await?;
+    let payout = Payout::start(&env.client(), "payout-1", "ON12", 500).await?;
 
     // The next day an operator looks at what is waiting.
     env.skip(days(1)).await;
     println!("{}", parked(&payout).await?);
 
     // A correction may be wrong, too.
-    payout.signal(Payout::resume, "N012".to_owned()).await?;
+    payout.resume("N012").await?;
     env.skip(days(1)).await;
     println!("{}", parked(&payout).await?);
 
-    payout.signal(Payout::resume, "NO12".to_owned()).await?;
+    payout.resume("NO12").await?;
     println!("{}", payout.result().await?);
     Ok(())
 }

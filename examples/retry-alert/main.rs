@@ -41,15 +41,9 @@ impl Printer {
     }
 }
 
-#[derive(Default)]
-struct Parcel;
-
 #[workflow]
-impl Parcel {
-    #[run]
-    async fn run(ctx: &Context<Self>, label: String) -> abide::Result<String> {
-        ctx.activity(Printer::print, label).await
-    }
+async fn parcel(ctx: &Context, label: String) -> abide::Result<String> {
+    ctx.activity(Printer::print, label).await
 }
 
 #[tokio::main]
@@ -57,9 +51,9 @@ pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let metrics = Arc::new(Metrics::default());
     let printer = Printer { metrics: Arc::clone(&metrics) };
-    env.worker(|worker| worker.workflow::<Parcel>().activities(printer)).await?;
+    env.worker(|worker| worker.workflow::<parcel>().activities(printer)).await?;
 
-    let parcel = env.client().start::<Parcel>("parcel-1", "to Oslo".to_owned()).await?;
+    let parcel = parcel::start(&env.client(), "parcel-1", "to Oslo").await?;
     println!("{}", parcel.result().await?);
     println!("attempts over the threshold: {}", metrics.many_retries.load(Ordering::Relaxed));
     Ok(())

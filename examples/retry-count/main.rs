@@ -11,31 +11,25 @@ async fn call_taxi(ctx: ActivityContext, company: String) -> Result<String, Acti
     }
 }
 
-#[derive(Default)]
-struct Taxi;
-
 #[workflow]
-impl Taxi {
-    #[run]
-    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        // The first attempt counts: three attempts are two retries. Without a limit, the step would
-        // be retried forever, which is right for what must happen eventually.
-        let policy = RetryPolicy::default().maximum_attempts(3);
-        let yellow = ctx.activity(call_taxi, "Yellow".to_owned()).retry(policy);
-        match yellow.await {
-            Err(Error::Activity(failed)) => {
-                println!("given up: {} ({:?})", failed.failure.message, failed.retry_state);
-                ctx.activity(call_taxi, "Green".to_owned()).await
-            }
-            other => other,
+async fn taxi(ctx: &Context) -> abide::Result<String> {
+    // The first attempt counts: three attempts are two retries. Without a limit, the step would
+    // be retried forever, which is right for what must happen eventually.
+    let policy = RetryPolicy::default().maximum_attempts(3);
+    let yellow = ctx.activity(call_taxi, "Yellow").retry(policy);
+    match yellow.await {
+        Err(Error::Activity(failed)) => {
+            println!("given up: {} ({:?})", failed.failure.message, failed.retry_state);
+            ctx.activity(call_taxi, "Green").await
         }
+        other => other,
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Taxi>().activity(call_taxi)).await?;
-    println!("{}", env.client().start::<Taxi>("taxi-1", ()).await?.result().await?);
+    env.worker(|worker| worker.workflow::<taxi>().activity(call_taxi)).await?;
+    println!("{}", taxi::start(&env.client(), "taxi-1").await?.result().await?);
     Ok(())
 }

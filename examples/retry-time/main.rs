@@ -8,37 +8,31 @@ async fn reserve_table(ctx: ActivityContext, guests: u32) -> Result<String, Acti
     Err(ActivityError::new(format!("attempt {} for {guests}: no table is free", ctx.attempt())))
 }
 
-#[derive(Default)]
-struct Dinner;
-
 #[workflow]
-impl Dinner {
-    #[run]
-    async fn run(ctx: &Context<Self>, guests: u32) -> abide::Result<String> {
-        let reserved = ctx
-            .activity(reserve_table, guests)
-            // Limits one attempt.
-            .start_to_close(seconds(10))
-            // All attempts and the pauses between them.
-            .schedule_to_close(minutes(10))
-            .retry(RetryPolicy::default().maximum_interval(minutes(1)))
-            .await;
-        match reserved {
-            Err(Error::Activity(failed)) => {
-                Ok(format!("we eat at home; {} ({:?})", failed.failure.message, failed.retry_state))
-            }
-            other => other,
+async fn dinner(ctx: &Context, guests: u32) -> abide::Result<String> {
+    let reserved = ctx
+        .activity(reserve_table, guests)
+        // Limits one attempt.
+        .start_to_close(seconds(10))
+        // All attempts and the pauses between them.
+        .schedule_to_close(minutes(10))
+        .retry(RetryPolicy::default().maximum_interval(minutes(1)))
+        .await;
+    match reserved {
+        Err(Error::Activity(failed)) => {
+            Ok(format!("we eat at home; {} ({:?})", failed.failure.message, failed.retry_state))
         }
+        other => other,
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Dinner>().activity(reserve_table)).await?;
+    env.worker(|worker| worker.workflow::<dinner>().activity(reserve_table)).await?;
 
     let begun = env.now();
-    let dinner = env.client().start::<Dinner>("dinner-1", 4).await?;
+    let dinner = dinner::start(&env.client(), "dinner-1", 4).await?;
     println!("{}", dinner.result().await?);
     // A retry that would start after the deadline is not waited for.
     let taken = env.now().saturating_since(begun);

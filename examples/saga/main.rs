@@ -23,39 +23,33 @@ async fn cancel_booking(booking: String) -> Result<(), ActivityError> {
     Ok(())
 }
 
-#[derive(Default)]
-struct Trip;
-
 #[workflow]
-impl Trip {
-    #[run]
-    async fn run(ctx: &Context<Self>, place: String) -> abide::Result<Vec<String>> {
-        // Ordinary workflow code: after a crash it continues where it was, also in the middle of
-        // undoing. A cancel request also undoes the steps, and does not interrupt that.
-        let trip = Saga::new().run(ctx, async |saga| {
-            let mut bookings = Vec::new();
-            for what in ["flight", "hotel", "car"] {
-                let booking = ctx.activity(book, (what.to_owned(), place.clone())).await?;
-                // Runs only if a later step fails. It is retried like any activity, so it should
-                // succeed eventually.
-                let undo = ctx.activity(cancel_booking, booking.clone());
-                saga.undo(format!("cancel the {what}"), undo);
-                bookings.push(booking);
-            }
-            Ok(bookings)
-        });
-        trip.await
-    }
+async fn trip(ctx: &Context, place: String) -> abide::Result<Vec<String>> {
+    // Ordinary workflow code: after a crash it continues where it was, also in the middle of
+    // undoing. A cancel request also undoes the steps, and does not interrupt that.
+    let trip = Saga::new().run(ctx, async |saga| {
+        let mut bookings = Vec::new();
+        for what in ["flight", "hotel", "car"] {
+            let booking = ctx.activity(book, (what, &place)).await?;
+            // Runs only if a later step fails. It is retried like any activity, so it should
+            // succeed eventually.
+            let undo = ctx.activity(cancel_booking, booking.clone());
+            saga.undo(format!("cancel the {what}"), undo);
+            bookings.push(booking);
+        }
+        Ok(bookings)
+    });
+    trip.await
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     let activities = |worker: abide::Worker| worker.activity(book).activity(cancel_booking);
-    env.worker(|worker| activities(worker.workflow::<Trip>())).await?;
+    env.worker(|worker| activities(worker.workflow::<trip>())).await?;
 
     for place in ["Oslo", "Rome"] {
-        let trip = env.client().start::<Trip>(format!("trip-{place}"), place.to_owned()).await?;
+        let trip = trip::start(&env.client(), format!("trip-{place}"), place).await?;
         match trip.result().await {
             Err(ClientError::RunFailed(failure)) => {
                 println!("{place}: {}", failure.message);

@@ -14,9 +14,9 @@ impl Cart {
         // One wait for both kinds of signals, in the order of their arrival.
         loop {
             let signal = ctx.receive_any().await?;
-            if let Some(item) = signal.read(Self::add) {
+            if let Some(item) = signal.read(Self::ADD) {
                 items.push(item?);
-            } else if signal.read(Self::check_out).is_some() {
+            } else if signal.read(Self::CHECK_OUT).is_some() {
                 return Ok(items);
             }
         }
@@ -32,9 +32,8 @@ impl Cart {
 /// What a web server does for each click. Start and signal are atomic: there is no moment at which
 /// only one of them has happened.
 async fn click(client: &Client, customer: &str, item: &str, id: &str) -> Result<bool, ClientError> {
-    let (_, started) = client
-        .start::<Cart>(format!("cart-{customer}"), ())
-        .with_signal(Cart::add, item.to_owned())
+    let (_, started) = Cart::start(client, format!("cart-{customer}"))
+        .with_signal(Cart::ADD, item)
         // An open cart gets the signal. Without this the second click would be refused.
         .on_conflict(ConflictPolicy::UseExisting)
         // A click that is sent twice, because the reply was lost, counts once.
@@ -56,7 +55,7 @@ pub async fn main() -> anyhow::Result<()> {
     }
 
     let cart = client.handle::<Cart>("cart-ada");
-    cart.signal(Cart::check_out, ()).await?;
+    cart.check_out().await?;
     println!("bought: {}", cart.result().await?.join(", "));
 
     // The cart is closed, so the next click starts another.

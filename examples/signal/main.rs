@@ -24,7 +24,7 @@ impl Approval {
         deadline: Duration,
     ) -> abide::Result<String> {
         // The wait is durable, and so is its deadline. The first event in history wins.
-        match ctx.receive(Self::decide).timeout(deadline).await? {
+        match ctx.receive(Self::DECIDE).timeout(deadline).await? {
             Outcome::InTime(Decision { approved: true, by }) => {
                 Ok(format!("{subject}: {by} said yes"))
             }
@@ -45,14 +45,14 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client();
 
     let day = Duration::from_secs(24 * 3600);
-    let desk = client.start::<Approval>("desk", ("a desk".to_owned(), day)).await?;
+    let desk = Approval::start(&client, "desk", "a desk", day).await?;
     // It makes no difference whether the run already waits: nothing is lost. The call returns when
     // the signal is durable, not when the run has read it.
-    desk.signal(Approval::decide, Decision { approved: true, by: "Ada".into() }).await?;
+    desk.decide(Decision { approved: true, by: "Ada".into() }).await?;
     println!("{}", desk.result().await?);
 
     let moment = Duration::from_millis(50);
-    let yacht = client.start::<Approval>("yacht", ("a yacht".to_owned(), moment)).await?;
+    let yacht = Approval::start(&client, "yacht", "a yacht", moment).await?;
     println!("{}", yacht.result().await?);
     Ok(())
 }

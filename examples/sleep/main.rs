@@ -4,22 +4,15 @@ use std::time::Duration;
 
 use abide::{embedded::Embedded, list::WaitFilter, prelude::*};
 
-#[derive(Default)]
-struct Reminder;
-
+/// A sleep is a row in the store, not a thread: it may last a month, and costs nothing meanwhile.
 #[workflow]
-impl Reminder {
-    /// A sleep is a row in the store, not a thread: it may last a month, and costs nothing
-    /// meanwhile.
-    #[run]
-    async fn run(ctx: &Context<Self>, text: String) -> abide::Result<String> {
-        let before = ctx.now();
-        ctx.sleep(Duration::from_millis(200)).await?;
-        // The workflow's clock comes from history: on replay it returns the same time.
-        let slept = ctx.now().saturating_since(before);
-        assert!(slept >= Duration::from_millis(200), "a sleep is never cut short");
-        Ok(format!("Remember: {text}"))
-    }
+async fn reminder(ctx: &Context, text: String) -> abide::Result<String> {
+    let before = ctx.now();
+    ctx.sleep(Duration::from_millis(200)).await?;
+    // The workflow's clock comes from history: on replay it returns the same time.
+    let slept = ctx.now().saturating_since(before);
+    assert!(slept >= Duration::from_millis(200), "a sleep is never cut short");
+    Ok(format!("Remember: {text}"))
 }
 
 #[tokio::main]
@@ -28,8 +21,8 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client();
 
     // Nothing runs yet, because there is no worker. The start is durable nevertheless.
-    let reminder = client.start::<Reminder>("reminder-1", "water the plants".to_owned()).await?;
-    engine.worker().workflow::<Reminder>().spawn();
+    let reminder = reminder::start(&client, "reminder-1", "water the plants").await?;
+    engine.worker().workflow::<reminder>().spawn();
 
     println!("{}", reminder.result().await?);
 

@@ -28,49 +28,37 @@ async fn fetch_page(page: u32) -> Vec<u32> {
 }
 
 /// Handles one record. A child, because it may take days and can be inspected on its own.
-#[derive(Default)]
-struct Record;
-
 #[workflow]
-impl Record {
-    #[run]
-    async fn run(ctx: &Context<Self>, number: u32) -> abide::Result<()> {
-        ctx.sleep(std::time::Duration::from_millis(5)).await?;
-        match number % 25 {
-            0 => Err(Error::fail("damaged")),
-            _ => Ok(()),
-        }
+async fn record(ctx: &Context, number: u32) -> abide::Result<()> {
+    ctx.sleep(std::time::Duration::from_millis(5)).await?;
+    match number % 25 {
+        0 => Err(Error::fail("damaged")),
+        _ => Ok(()),
     }
 }
 
-#[derive(Default)]
-struct Records;
-
 #[workflow]
-impl Records {
-    #[run]
-    async fn run(ctx: &Context<Self>, position: Position) -> abide::Result<String> {
-        let mut position = position;
-        position.runs += 1;
-        let mut window = Window::new(WINDOW);
-        let mut more = true;
-        for _ in 0..PAGES_PER_RUN {
-            let records = ctx.activity(fetch_page, position.page).await?;
-            more = !records.is_empty();
-            for record in records {
-                let id = format!("{}/{record}", ctx.workflow_id());
-                // Waits only if the window is full: then for the next one to end.
-                let ended = window.push(ctx.child::<Record>(id, record)).await;
-                position.count(ended)?;
-            }
-            position.page += 1;
+async fn records(ctx: &Context, position: Position) -> abide::Result<String> {
+    let mut position = position;
+    position.runs += 1;
+    let mut window = Window::new(WINDOW);
+    let mut more = true;
+    for _ in 0..PAGES_PER_RUN {
+        let records = ctx.activity(fetch_page, position.page).await?;
+        more = !records.is_empty();
+        for record in records {
+            let id = format!("{}/{record}", ctx.workflow_id());
+            // Waits only if the window is full: then for the next one to end.
+            let ended = window.push(ctx.child::<record>(id, record)).await;
+            position.count(ended)?;
         }
-        // Nothing may be in flight when the run ends or continues as new.
-        while let Some(ended) = window.next().await {
-            position.count(Some(ended))?;
-        }
-        if more { Err(ctx.continue_as_new(position)) } else { Ok(position.report()) }
+        position.page += 1;
     }
+    // Nothing may be in flight when the run ends or continues as new.
+    while let Some(ended) = window.next().await {
+        position.count(Some(ended))?;
+    }
+    if more { Err(ctx.continue_as_new(position)) } else { Ok(position.report()) }
 }
 
 impl Position {
@@ -92,10 +80,10 @@ impl Position {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
-    let worker = engine.worker().workflow::<Records>().workflow::<Record>();
+    let worker = engine.worker().workflow::<records>().workflow::<record>();
     worker.activity(fetch_page).spawn();
 
-    let records = engine.client().start::<Records>("records", Position::default()).await?;
+    let records = records::start(&engine.client(), "records", Position::default()).await?;
     println!("{}", records.result().await?);
     Ok(())
 }

@@ -18,7 +18,7 @@ impl Account {
 
     #[run]
     async fn run(ctx: &Context<Self>, _opening_balance: u32) -> abide::Result<u32> {
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         ctx.write(|state| state.closed = true);
         Ok(ctx.read(|state| state.balance))
     }
@@ -47,20 +47,20 @@ impl Account {
 pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     engine.worker().workflow::<Account>().spawn();
-    let account = engine.client().start::<Account>("account-1", 100).await?;
+    let account = Account::start(&engine.client(), "account-1", 100).await?;
 
-    println!("balance: {}", account.update(Account::withdraw, 30).await?);
+    println!("balance: {}", account.withdraw(30).await?);
 
-    match account.update(Account::withdraw, 500).await {
+    match account.withdraw(500).await {
         Err(ClientError::UpdateRejected(failure)) => println!("rejected: {}", failure.message),
         other => println!("unexpected: {other:?}"),
     }
 
     // With your own id, a repeat is the same update: it gets the result of the first.
-    println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
-    println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
+    println!("balance: {}", account.withdraw(20).id("invoice-7").await?);
+    println!("balance: {}", account.withdraw(20).id("invoice-7").await?);
 
-    account.signal(Account::close, ()).await?;
+    account.close().await?;
     println!("paid out: {}", account.result().await?);
     Ok(())
 }

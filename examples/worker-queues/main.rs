@@ -50,23 +50,17 @@ impl Machine {
     }
 }
 
-#[derive(Default)]
-struct Film;
-
 #[workflow]
-impl Film {
-    #[run]
-    async fn run(ctx: &Context<Self>, film: String) -> abide::Result<String> {
-        loop {
-            let download = ctx.activity(Machine::download, film.clone()).queue(ANY_MACHINE);
-            let file = download.await?;
-            let cut = ctx.activity(Machine::cut, file.clone()).queue(file.queue);
-            match cut.schedule_to_start(minutes(5)).await {
-                // No worker took it in time: the machine is gone, and the file with it. Try again
-                // on another machine.
-                Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
-                done => return done,
-            }
+async fn film(ctx: &Context, film: String) -> abide::Result<String> {
+    loop {
+        let download = ctx.activity(Machine::download, film.clone()).queue(ANY_MACHINE);
+        let file = download.await?;
+        let cut = ctx.activity(Machine::cut, file.clone()).queue(file.queue);
+        match cut.schedule_to_start(minutes(5)).await {
+            // No worker took it in time: the machine is gone, and the file with it. Try again
+            // on another machine.
+            Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
+            done => return done,
         }
     }
 }
@@ -77,11 +71,11 @@ const GONE: &str = "Timeout:ScheduleToStart";
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Film>()).await?;
+    env.worker(|worker| worker.workflow::<film>()).await?;
     let client = env.client();
 
     // This machine is switched off right after its first download.
-    let film = client.start::<Film>("film-1", "first.mp4".to_owned()).await?;
+    let film = film::start(&client, "film-1", "first.mp4").await?;
     let (news, mut downloads) = mpsc::unbounded_channel();
     let north = Machine { name: "north", news: news.clone() };
     let worker = Worker::new(&client).queue(ANY_MACHINE).activities(north);
@@ -93,7 +87,7 @@ pub async fn main() -> anyhow::Result<()> {
     env.worker(|worker| worker.queue(south.queue()).activities(south.clone())).await?;
     println!("{}", film.result().await?);
 
-    let film = client.start::<Film>("film-2", "second.mp4".to_owned()).await?;
+    let film = film::start(&client, "film-2", "second.mp4").await?;
     println!("{}", film.result().await?);
     Ok(())
 }

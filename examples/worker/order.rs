@@ -7,13 +7,7 @@ pub async fn charge(customer: String, cents: u64) -> String {
     format!("{customer} paid {cents} cents")
 }
 
-#[derive(Default)]
-pub struct Order;
-
 #[workflow]
-impl Order {
-    #[run]
-    async fn run(ctx: &Context<Self>, customer: String, cents: u64) -> abide::Result<String> {
-        ctx.activity(charge, (customer, cents)).await
-    }
+pub async fn place_order(ctx: &Context, customer: String, cents: u64) -> abide::Result<String> {
+    ctx.activity(charge, (customer, cents)).await
 }

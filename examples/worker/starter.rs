@@ -8,14 +8,13 @@ mod order;
 
 use abide::{Client, ConflictPolicy};
 
-use crate::order::Order;
+use crate::order::place_order;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let client = Client::connect(address::from_arguments()).await?;
 
-    let order = client
-        .start::<Order>("order-1", ("Ada".to_owned(), 4200))
+    let order = place_order::start(&client, "order-1", "Ada", 4200)
         .queue("orders")
         // If this program runs twice at the same time, both wait for the same run.
         .on_conflict(ConflictPolicy::UseExisting)

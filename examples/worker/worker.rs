@@ -8,7 +8,7 @@ mod order;
 
 use abide::{Client, Worker};
 
-use crate::order::{Order, charge};
+use crate::order::{charge, place_order};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -18,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
 
     // The queue connects starts and workers: this worker takes what is started on the queue
     // `orders`.
-    let worker = Worker::new(&client).queue("orders").workflow::<Order>().activity(charge);
+    let worker = Worker::new(&client).queue("orders").workflow::<place_order>().activity(charge);
 
     // Ctrl-C first lets work in flight finish.
     worker.run_until(tokio::signal::ctrl_c()).await?;

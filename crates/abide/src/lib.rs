@@ -13,22 +13,16 @@
 //!     format!("Hello, {name}!")
 //! }
 //!
-//! #[derive(Default)]
-//! struct Hello;
-//!
 //! #[workflow]
-//! impl Hello {
-//!     #[run]
-//!     async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
-//!         ctx.activity(greet, name).await
-//!     }
+//! async fn hello(ctx: &Context, name: String) -> abide::Result<String> {
+//!     ctx.activity(greet, name).await
 //! }
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let engine = Embedded::in_memory().await;
-//!     engine.worker().workflow::<Hello>().activity(greet).spawn();
-//!     let hello = engine.client().start::<Hello>("hello-1", "Ada".to_owned()).await?;
+//!     engine.worker().workflow::<hello>().activity(greet).spawn();
+//!     let hello = hello::start(&engine.client(), "hello-1", "Ada").await?;
 //!     println!("{}", hello.result().await?);
 //!     Ok(())
 //! }
@@ -92,7 +86,9 @@ pub mod worker;
 // Definitions.
 #[cfg(feature = "protobuf")]
 pub use abide_sdk::Proto;
-pub use abide_sdk::{AsPayload, Binary, PayloadError, RawPayload, Workflow};
+pub use abide_sdk::{
+    AsPayload, Binary, IntoArgument, IntoArguments, PayloadError, RawPayload, Workflow,
+};
 #[cfg(feature = "macros")]
 pub use abide_sdk::{activities, activity, condition, workflow};
 

@@ -131,7 +131,7 @@ pub(crate) async fn drive(
             while begun.elapsed() < time {
                 let before = Instant::now();
                 let id = format!("hello-{}", Uuid::now_v7());
-                let start = client.start::<Greeting>(id, "world".into()).queue(QUEUE);
+                let start = client.start::<Greeting>(id, "world").queue(QUEUE);
                 start.await?.result().await?;
                 latencies.push(before.elapsed());
             }

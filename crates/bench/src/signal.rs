@@ -49,7 +49,7 @@ impl Signal {
             let run = place.client.start::<Signalled>(id, ()).queue(QUEUE).await?;
             resumed::until_waiting(waiting).await;
             let before = Instant::now();
-            run.signal(Signalled::go, ()).await?;
+            run.signal(Signalled::GO, ()).await?;
             acknowledged.push(before.elapsed());
             run.result().await?;
             round_trips.push(before.elapsed());

@@ -65,7 +65,7 @@ impl Signalled {
         if !ctx.is_replaying() {
             resumed::waits();
         }
-        ctx.receive(Self::go).await
+        ctx.receive(Self::GO).await
     }
 
     #[signal]

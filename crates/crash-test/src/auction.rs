@@ -97,7 +97,7 @@ impl Auction {
         closing.await?;
         let closed_at = ctx.now();
         nudged.await?;
-        ctx.receive(Self::settle).await?;
+        ctx.receive(Self::SETTLE).await?;
         Ok(Report { told: ctx.read(|auction| auction.told.clone()), closed_at })
     }
 
@@ -214,7 +214,7 @@ impl Auctioneer {
             let pause_ms = self.rng.u64(0..LONGEST_PAUSE_MS);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
-        let settle = handle.signal(Auction::settle, ()).key(format!("{id}-settle"));
+        let settle = handle.signal(Auction::SETTLE, ()).key(format!("{id}-settle"));
         self.call(id, "settle", settle.into_future()).await?;
         let report = within_patience(id, "result", handle.result()).await?;
         let history = within_patience(id, "history", handle.history().collect()).await?;
@@ -239,12 +239,12 @@ impl Auctioneer {
                 Ok(moved.then_some(Asked::FromOutside(at)))
             }
             1 => {
-                let signal = handle.signal(Auction::close_at, at).key(key);
+                let signal = handle.signal(Auction::CLOSE_AT, at).key(key);
                 self.call(id, "close_at", signal.into_future()).await?;
                 Ok(Some(Asked::Reset(at)))
             }
             _ => {
-                let signal = handle.signal(Auction::extend, more_ms).key(key);
+                let signal = handle.signal(Auction::EXTEND, more_ms).key(key);
                 self.call(id, "extend", signal.into_future()).await?;
                 Ok(Some(Asked::Extend(Duration::from_millis(more_ms))))
             }

@@ -78,9 +78,9 @@ impl Journey {
         let child = ctx.child::<Detour>(detour_of(&plan.id), plan.id.clone()).await?;
         let mut messages = Vec::new();
         while messages.len() < plan.messages {
-            messages.push(ctx.receive(Self::message).await?);
+            messages.push(ctx.receive(Self::MESSAGE).await?);
         }
-        ctx.receive(Self::arrive).await?;
+        ctx.receive(Self::ARRIVE).await?;
         Ok(Report {
             messages,
             total: ctx.read(|state| state.total),

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use abide::{Client, ClientError, WorkflowHandle, prelude::*};
+use abide::{Client, ClientError, prelude::*};
 use fastrand::Rng;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
@@ -150,7 +150,7 @@ async fn write(
         *lock(&known) = Known { id: id.clone(), ..Known::default() };
         for count in 1..=HIGHEST {
             lock(&known).asked = count;
-            let update = handle.update(Register::increase, ()).id(format!("{id}-{count}"));
+            let update = handle.update(Register::INCREASE, ()).id(format!("{id}-{count}"));
             let counted = within_patience(&id, "update", update.into_future()).await?;
             Finding::check(&id, "the count after an update", count, counted)?;
             lock(&known).acknowledged = count;
@@ -213,11 +213,11 @@ async fn read_once(
     if before.id.is_empty() {
         return Ok(false);
     }
-    let handle: WorkflowHandle<Register> = node.handle(before.id.as_str());
+    let handle = node.handle::<Register>(before.id.as_str());
     let answer = if describes {
         handle.describe().await.map(|run| Reading::Events(run.last_event))
     } else {
-        handle.query(Register::count, ()).await.map(Reading::Count)
+        handle.query(Register::COUNT, ()).await.map(Reading::Count)
     };
     match answer {
         Ok(reading) => {

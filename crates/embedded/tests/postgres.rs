@@ -14,7 +14,7 @@ struct Order;
 impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, who: String) -> abide::Result<String> {
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         Ok(format!("{who} has paid"))
     }
 
@@ -29,13 +29,13 @@ async fn a_run_continues_when_the_database_is_opened_again() {
     };
     let address = server.database("embedded_again");
     let engine = Embedded::open(&address).await.unwrap();
-    engine.client().start::<Order>("order", "Ada".to_owned()).await.unwrap();
+    engine.client().start::<Order>("order", "Ada").await.unwrap();
     engine.shutdown().await;
 
     let engine = Embedded::open(&address).await.unwrap();
     let worker = engine.worker().workflow::<Order>().spawn();
     let order = engine.client().handle::<Order>("order");
-    order.signal(Order::paid, ()).await.unwrap();
+    order.paid().await.unwrap();
     assert_eq!(order.result().await.unwrap(), "Ada has paid");
     worker.stop().await.unwrap();
     engine.shutdown().await;
@@ -50,7 +50,7 @@ async fn a_second_engine_on_a_database_is_refused() {
     assert!(matches!(&refused, Some(OpenError::InUse { .. })), "{refused:?}");
     let message = refused.unwrap().to_string();
     assert!(message.contains("embedded_twice (schema abide) is in use"), "{message}");
-    first.client().start::<Order>("order", "Ada".to_owned()).await.unwrap();
+    first.client().start::<Order>("order", "Ada").await.unwrap();
     first.shutdown().await;
 }
 

@@ -1,8 +1,8 @@
 //! `#[activity]` on a function, and `#[activities]` on an impl block.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::{Attribute, Ident, ImplItem, ItemFn, ItemImpl, Visibility};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Attribute, FnArg, Ident, ImplItem, ItemFn, ItemImpl, Pat, Visibility};
 
 use crate::{
     attribute::Options,
@@ -23,21 +23,35 @@ pub(crate) fn function(options: TokenStream, item: TokenStream) -> syn::Result<T
     signature
         .no_receiver("put `#[activities]` on the impl block of activities that have `self`")?;
 
-    let ident = std::mem::replace(&mut function.sig.ident, format_ident!("code"));
-    let visibility = std::mem::replace(&mut function.vis, Visibility::Inherited);
-    let attributes = take_docs(&mut function.attrs);
-    let call = signature.call(&quote!(code));
-    let code = quote!({
-        #function
-        |_: &(), ctx, input| ::std::boxed::Box::pin(async move { #call })
-    });
-    let state = quote!(());
-    let definition = Definition { ident, options, state, signature, code };
-    let (ident, (ty, value)) = (&definition.ident, definition.expand());
+    let (visibility, docs) = (function.vis.clone(), take_docs(&mut function.attrs));
+    function.vis = Visibility::Inherited;
+    let ident = &function.sig.ident;
+    let (inputs, passed) = shown_inputs(&function.sig, &signature);
+    let definition =
+        Definition { ident, options: &options, state: quote!(()), signature: &signature };
+    let defines = definition.expand(
+        &quote!(__AbideActivity),
+        0,
+        &signature.call(&quote!(#ident), &quote!(_: &())),
+    );
+    let (list, value, output) =
+        (signature.list(), &signature.output.value, signature.output.as_written());
     Ok(quote! {
-        #(#attributes)*
-        #visibility const fn #ident() -> #ty {
-            #value
+        #(#docs)*
+        #[track_caller]
+        #visibility fn #ident(#(#inputs),*) -> impl ::abide::__private::activity::Call<
+            State = (),
+            Arguments = #list,
+            Value = #value,
+            Output = #output,
+        > + 'static {
+            #function
+
+            enum __AbideActivity {}
+
+            #defines
+
+            ::abide::__private::activity::Running::<'static, __AbideActivity>::new(#ident(#(#passed),*))
         }
     })
 }
@@ -48,47 +62,76 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
     let mut block: ItemImpl = syn::parse2(item)?;
     check_block(&block, "activities")?;
 
-    let mut names = Vec::new();
-    let mut constants = Vec::new();
+    let own = block.self_ty.to_token_stream();
+    let (mut methods, mut definitions) = (Vec::new(), Vec::new());
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
         let Some(options) = take_options(&mut method.attrs)? else { continue };
         let signature = read(&method.sig)?;
         check_receiver(&signature, &method.sig)?;
+        let number = definitions.len();
+        let docs = take_docs(&mut method.attrs);
+        let visibility = std::mem::replace(&mut method.vis, Visibility::Inherited);
+        let (inputs, passed) = shown_inputs(&method.sig, &signature);
         let ident = method.sig.ident.clone();
         method.sig.ident = hidden(&ident);
-        let visibility = std::mem::replace(&mut method.vis, Visibility::Inherited);
-        let attributes = take_docs(&mut method.attrs);
-        let path = &method.sig.ident;
-        let call = signature.call(&quote!(Self::#path));
-        let code = quote!(|shared: &Self, ctx, input| ::std::boxed::Box::pin(async move { #call }));
-        let state = quote!(Self);
-        names.push(ident.clone());
-        let definition = Definition { ident, options, state, signature, code };
-        let (ident, (ty, value)) = (&definition.ident, definition.expand());
-        constants.push(quote! {
-            #(#attributes)*
-            #[allow(non_upper_case_globals, reason = "a definition is named as a function")]
-            #visibility const #ident: #ty = #value;
+        let code = &method.sig.ident;
+        methods.push(quote! {
+            #(#docs)*
+            #[track_caller]
+            #visibility fn #ident(#(#inputs),*) -> ::abide::__private::activity::Running<'_, Self, #number> {
+                ::abide::__private::activity::Running::new(Self::#code(#(#passed),*))
+            }
         });
+        let definition = Definition {
+            ident: &ident,
+            options: &options,
+            state: quote!(Self),
+            signature: &signature,
+        };
+        let code = signature.call(&quote!(Self::#code), &quote!(shared: &Self));
+        definitions.push(definition.expand(&own, number, &code));
     }
-    if names.is_empty() {
+    if definitions.is_empty() {
         let message = "no activities in this block: mark async methods with `#[activity]`";
         return Err(error(&block.self_ty, message));
     }
-    let own_type = &block.self_ty;
+    let numbers = 0..definitions.len();
     Ok(quote! {
         #block
 
-        impl #own_type {
-            #(#constants)*
+        impl #own {
+            #(#methods)*
         }
 
-        impl ::abide::__private::activity::Activities for #own_type {
+        #(#definitions)*
+
+        impl ::abide::__private::activity::Activities for #own {
             const ACTIVITIES: &'static [&'static dyn ::abide::__private::activity::ActivityHandler<Self>] =
-                &[#(&Self::#names),*];
+                &[#(&<Self as ::abide::__private::activity::Defines<#numbers>>::DEFINITION),*];
         }
     })
+}
+
+/// Parameters of the function that users see, and the names by which it passes them on. Patterns
+/// such as `mut count` become plain names.
+fn shown_inputs(
+    function: &syn::Signature,
+    signature: &Signature,
+) -> (Vec<FnArg>, Vec<TokenStream>) {
+    let mut idents = signature.idents.iter();
+    let mut context = signature.context;
+    let plain = |input: &FnArg| match input {
+        FnArg::Receiver(receiver) => (FnArg::Receiver(receiver.clone()), quote!(self)),
+        FnArg::Typed(typed) => {
+            let own = context_name(&typed.pat);
+            let ident =
+                if std::mem::take(&mut context) { &own } else { idents.next().unwrap_or(&own) };
+            let ty = &typed.ty;
+            (syn::parse_quote!(#ident: #ty), quote!(#ident))
+        }
+    };
+    function.inputs.iter().map(plain).unzip()
 }
 
 /// Checks that a block is an inherent impl without generics.
@@ -105,12 +148,19 @@ pub(crate) fn hidden(ident: &Ident) -> Ident {
     format_ident!("__abide_{ident}", span = ident.span())
 }
 
-/// Moves the documentation from a method to the definition that users see.
+/// Moves the documentation to the function that users see.
 pub(crate) fn take_docs(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
     let shown = |attribute: &Attribute| {
         attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated")
     };
     attributes.extract_if(.., |attribute| shown(attribute)).collect()
+}
+
+fn context_name(pattern: &Pat) -> Ident {
+    match pattern {
+        Pat::Ident(name) if !name.ident.to_string().starts_with('_') => name.ident.clone(),
+        _ => format_ident!("context"),
+    }
 }
 
 fn read(signature: &syn::Signature) -> syn::Result<Signature> {
@@ -143,40 +193,50 @@ fn take_options(attributes: &mut Vec<Attribute>) -> syn::Result<Option<Options>>
 }
 
 /// Parts of a definition.
-struct Definition {
-    ident: Ident,
-    options: Options,
+struct Definition<'a> {
+    ident: &'a Ident,
+    options: &'a Options,
     state: TokenStream,
-    signature: Signature,
-    code: TokenStream,
+    signature: &'a Signature,
 }
 
-impl Definition {
-    /// Type and value of the definition.
-    fn expand(&self) -> (TokenStream, TokenStream) {
-        let Self { ident, options, state, signature, code } = self;
+impl Definition<'_> {
+    /// Implements the definition as number `number` of the type `of`, with this code.
+    fn expand(&self, of: &TokenStream, number: usize, code: &TokenStream) -> TokenStream {
+        let Self { ident, options, state, signature } = self;
         let name = options.wire_name(ident);
-        let (input, output) = (signature.input(), &signature.output.value);
-        let travels = signature.travels();
-        let ty = quote!(::abide::__private::ActivityDef<#state, #input, #output>);
-        (ty, quote!(::abide::__private::ActivityDef::new(#name, #travels, #code)))
+        let (list, value, travels) =
+            (signature.list(), &signature.output.value, signature.travels());
+        let output = signature.output.as_written();
+        quote! {
+            impl ::abide::__private::activity::Defines<#number> for #of {
+                type State = #state;
+                type Arguments = #list;
+                type Value = #value;
+                type Output = #output;
+
+                const DEFINITION: ::abide::__private::ActivityDef<#state, #list, #value> =
+                    ::abide::__private::ActivityDef::new(#name, #travels, #code);
+            }
+        }
     }
 }
 
 impl Signature {
-    /// Expression that calls the activity's code with `ctx` and `input`, and `shared` if it has a
-    /// receiver.
-    fn call(&self, path: &TokenStream) -> TokenStream {
+    /// Closure that calls the function at `path`; `shared` is its parameter for the state.
+    fn call(&self, path: &TokenStream, shared: &TokenStream) -> TokenStream {
         let (names, pattern) = (self.names(), self.pattern());
-        let shared = self.receiver.is_some().then(|| quote!(shared,));
+        let state = self.receiver.is_some().then(|| quote!(shared,));
         let context = self.context.then(|| quote!(ctx,));
         let unused =
             (!self.context).then(|| quote!(let _: ::abide::__private::ActivityContext = ctx;));
-        let call = self.returned(&quote!(#path(#shared #context #(#names),*).await));
+        let call = self.returned(&quote!(#path(#state #context #(#names),*).await));
         quote! {
-            #unused
-            let #pattern = input;
-            #call
+            |#shared, ctx, input| ::std::boxed::Box::pin(async move {
+                #unused
+                let #pattern = input;
+                #call
+            })
         }
     }
 }

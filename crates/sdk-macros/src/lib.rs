@@ -16,8 +16,7 @@ use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 
 /// Turns an async function into an activity, which workflows call by `ctx.activity(name,
-/// arguments)`. The function itself no longer takes arguments: it returns the definition of the
-/// activity.
+/// arguments)`. It stays a function: a unit test calls and awaits it.
 ///
 /// Arguments are owned; an `ActivityContext` may come first. `#[activity(name = "…")]` sets the name
 /// on the wire.
@@ -27,23 +26,34 @@ pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Turns the methods of an impl block that are marked `#[activity]` into activities that share the
-/// state `self`. Each becomes a constant of the type, such as `Shop::charge`.
+/// state `self`. They stay methods, whose names stand for the activities: `ctx.activity(Shop::charge,
+/// order)`.
 #[proc_macro_attribute]
 pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(activity::block(options.into(), item.into()))
 }
 
-/// Turns an impl block into a workflow.
+/// Turns an async function, or an impl block, into a workflow.
 ///
-/// Its methods are marked `#[run]` (exactly one), `#[signal]`, `#[query]`, `#[update]` and `#[init]`;
-/// others stay as they are. Each signal, query and update becomes a constant of the same name.
+/// A function `async fn hello(ctx: &Context, name: String)` is a workflow without state. It becomes
+/// the run of a type of the same name: `worker.workflow::<hello>()`. Other workflow code can still
+/// call it; then it runs within the caller's run.
+///
+/// Of an impl block, the methods are marked `#[run]` (exactly one), `#[signal]`, `#[query]`,
+/// `#[update]` and `#[init]`. All methods stay as they are. Each signal, query and update is also a
+/// constant in upper case, such as `Order::PAID` for `fn paid`, and a method of the handles that
+/// clients hold, whose type is `OrderHandle`.
+///
+/// Both get the functions `start(&client, id, arguments…)` and `start_new(&client, arguments…)`,
+/// unless the block has methods of these names.
+///
 /// `#[workflow(name = "…")]` sets the name on the wire. `#[workflow(approvals = field)]`, where the field
-/// is an `Approvals`, adds the update `decide`, the signal `decision` and the query `approvals`.
+/// is an `Approvals`, adds the update `DECIDE`, the signal `DECISION` and the query `APPROVALS`.
 /// `#[workflow(unfinished_handlers = "abandon")]` lets the run complete while handlers still run; by default it
 /// waits for them.
 #[proc_macro_attribute]
 pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
-    finish(workflow::block(options.into(), item.into()))
+    finish(workflow::item(options.into(), item.into()))
 }
 
 /// A condition on the state of a workflow, to be waited for by `ctx.wait_until(…)`:

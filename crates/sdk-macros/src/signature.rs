@@ -1,6 +1,6 @@
 //! Parses and checks the signature of a method: receiver, context, arguments and result.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
@@ -15,6 +15,8 @@ pub(crate) struct Signature {
     /// Whether the first argument is the context.
     pub(crate) context: bool,
     pub(crate) arguments: Vec<Type>,
+    /// Names of the arguments, for functions that users call.
+    pub(crate) idents: Vec<Ident>,
     pub(crate) output: Output,
     pub(crate) asynchronous: bool,
 }
@@ -47,7 +49,8 @@ impl Signature {
         rule: ContextRule,
     ) -> syn::Result<Self> {
         check_generics(&signature.generics, what)?;
-        let (mut receiver, mut context, mut arguments) = (None, false, Vec::new());
+        let (mut receiver, mut context) = (None, false);
+        let (mut arguments, mut idents) = (Vec::new(), Vec::new());
         for input in &signature.inputs {
             match input {
                 FnArg::Receiver(own) => receiver = Some(own.clone()),
@@ -60,6 +63,7 @@ impl Signature {
                     }
                     None => {
                         check_argument(&typed.pat, &typed.ty)?;
+                        idents.push(argument_name(&typed.pat, arguments.len()));
                         arguments.push((*typed.ty).clone());
                     }
                 },
@@ -73,7 +77,7 @@ impl Signature {
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
         check_owned(&output.value, "a result is stored in history")?;
-        Ok(Self { receiver, context, arguments, output, asynchronous })
+        Ok(Self { receiver, context, arguments, idents, output, asynchronous })
     }
 
     /// Type of the input: unit, the single argument, or a tuple.
@@ -85,9 +89,15 @@ impl Signature {
         }
     }
 
+    /// Types of the arguments as a list: a tuple of any length.
+    pub(crate) fn list(&self) -> TokenStream {
+        let arguments = &self.arguments;
+        quote!((#(#arguments,)*))
+    }
+
     /// How the input is encoded.
     pub(crate) fn travels(&self) -> TokenStream {
-        let input = self.input();
+        let list = self.list();
         // Reports a type that cannot be encoded at the argument, not at the attribute.
         let place = self.arguments.first().map_or_else(Span::call_site, Spanned::span);
         let count = match self.arguments.len() {
@@ -95,7 +105,7 @@ impl Signature {
             1 => Ident::new("one", place),
             _ => Ident::new("several", place),
         };
-        quote_spanned!(place=> ::abide::__private::payload::Arguments::<#input>::#count())
+        quote_spanned!(place=> ::abide::__private::payload::Arguments::<#list>::#count())
     }
 
     /// Generated names for the arguments.
@@ -107,6 +117,28 @@ impl Signature {
     pub(crate) fn pattern(&self) -> TokenStream {
         let names = self.names();
         match names.as_slice() {
+            [] => quote!(()),
+            [one] => quote!(#one),
+            several => quote!((#(#several),*)),
+        }
+    }
+
+    /// Parameters of a function that takes the arguments as callers may pass them. It may stand
+    /// outside the impl block of `own`, so `Self` is spelled out.
+    pub(crate) fn parameters(&self, own: &TokenStream) -> Vec<TokenStream> {
+        let parameter = |(ident, ty): (&Ident, &Type)| {
+            let written = spelled_out(ty.to_token_stream(), own);
+            match is_text(ty) {
+                true => quote!(#ident: impl ::abide::__private::IntoArgument<#written>),
+                false => quote!(#ident: #written),
+            }
+        };
+        self.idents.iter().zip(&self.arguments).map(parameter).collect()
+    }
+
+    /// Expression that passes those parameters on.
+    pub(crate) fn passed(&self) -> TokenStream {
+        match self.idents.as_slice() {
             [] => quote!(()),
             [one] => quote!(#one),
             several => quote!((#(#several),*)),
@@ -150,6 +182,11 @@ impl ContextRule {
 }
 
 impl Output {
+    /// The return type as written.
+    pub(crate) fn as_written(&self) -> TokenStream {
+        self.written.as_ref().map_or_else(|| quote!(()), ToTokens::to_token_stream)
+    }
+
     fn read(output: &ReturnType) -> Self {
         let nothing = || syn::parse_quote!(());
         let ReturnType::Type(_, ty) = output else {
@@ -176,6 +213,42 @@ fn first(argument: &GenericArgument) -> Option<Type> {
         GenericArgument::Type(ty) => Some(ty.clone()),
         _ => None,
     }
+}
+
+/// Name of an argument as users see it; a name that says that it is unused is replaced.
+fn argument_name(pattern: &Pat, index: usize) -> Ident {
+    match pattern {
+        Pat::Ident(name) if !name.ident.to_string().starts_with('_') => name.ident.clone(),
+        _ => format_ident!("argument_{index}"),
+    }
+}
+
+/// Whether callers may pass a `&str` for an argument of this type.
+fn is_text(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last() else { return false };
+    match &last.arguments {
+        PathArguments::None => last.ident == "String" || last.ident == "PathBuf",
+        PathArguments::AngleBracketed(inner) => {
+            let text = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(Type::Path(path)) if path.path.is_ident("str"));
+            (last.ident == "Box" || last.ident == "Arc") && inner.args.iter().all(text)
+        }
+        PathArguments::Parenthesized(_) => false,
+    }
+}
+
+/// Replaces `Self` by the type that it stands for.
+pub(crate) fn spelled_out(tokens: TokenStream, own: &TokenStream) -> TokenStream {
+    let spell = |token: TokenTree| match token {
+        TokenTree::Ident(ident) if ident == "Self" => own.clone(),
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), spelled_out(group.stream(), own));
+            inner.set_span(group.span());
+            TokenTree::Group(inner).into()
+        }
+        other => other.into(),
+    };
+    tokens.into_iter().map(spell).collect()
 }
 
 /// Definitions are constants, so nothing about them can be generic.

@@ -8,7 +8,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_sdk::{
-    Workflow,
+    IntoArguments, Workflow,
     activity::Activity,
     payload::{self, PayloadError},
 };
@@ -25,28 +25,23 @@ use serde_json::Value;
 ///
 /// # #[activity]
 /// # async fn charge(_who: String, _cents: u32) {}
-/// # #[derive(Default)]
-/// # struct Order;
 /// # #[workflow]
-/// # impl Order {
-/// #     #[run]
-/// #     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-/// #         ctx.sleep(hours(1)).await?;
-/// #         ctx.activity(charge, ("Ada".to_owned(), 300)).await?;
-/// #         Ok(7)
-/// #     }
+/// # async fn order(ctx: &Context) -> abide::Result<u32> {
+/// #     ctx.sleep(hours(1)).await?;
+/// #     ctx.activity(charge, ("Ada", 300)).await?;
+/// #     Ok(7)
 /// # }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let env = TestEnvironment::new().await;
-/// # env.worker(|worker| worker.workflow::<Order>().activity(charge)).await?;
-/// # let order = env.client().start::<Order>("order-1", ()).await?;
+/// # env.worker(|worker| worker.workflow::<order>().activity(charge)).await?;
+/// # let order = order::start(&env.client(), "order-1").await?;
 /// # order.result().await?;
 /// assert_eq!(
 ///     asked(&order.history().await?),
 ///     [
 ///         Asked::sleep(hours(1)),
-///         Asked::activity(charge, &("Ada".to_owned(), 300)),
+///         Asked::activity(charge, ("Ada", 300)),
 ///         Asked::complete(&7),
 ///     ]
 /// );
@@ -119,11 +114,14 @@ pub fn asked(history: &[Event]) -> Vec<Asked> {
 
 impl Asked {
     /// An activity with these arguments.
-    pub fn activity<A: Activity>(activity: A, input: &A::Input) -> Self {
+    pub fn activity<A: Activity<M>, M>(
+        activity: A,
+        input: impl IntoArguments<A::Arguments>,
+    ) -> Self {
         let definition = activity.definition();
         Self::Activity {
             name: definition.name().to_owned(),
-            input: written(definition.encode(input)),
+            input: written(definition.encode(&input.into_arguments())),
         }
     }
 
@@ -148,11 +146,14 @@ impl Asked {
     }
 
     /// A child with this id and these arguments.
-    pub fn child<C: Workflow>(workflow: impl Into<String>, input: &C::Input) -> Self {
+    pub fn child<C: Workflow>(
+        workflow: impl Into<String>,
+        input: impl IntoArguments<C::Arguments>,
+    ) -> Self {
         Self::Child {
             workflow_type: C::NAME.to_owned(),
             workflow: workflow.into(),
-            input: written(C::encode_input(input)),
+            input: written(C::encode_input(&input.into_arguments())),
         }
     }
 

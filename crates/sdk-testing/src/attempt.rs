@@ -36,8 +36,7 @@ use abide_sdk::{
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let second = TestAttempt::new().number(2).after_heartbeat(&2_u64)?;
-/// let imported = import().call(&(), second.context(), 5).await;
-/// assert_eq!(imported.expect("it imports"), 3);
+/// assert_eq!(import(second.context(), 5).await?, 3);
 /// assert_eq!(second.heartbeats::<u64>()?, [3, 4, 5]);
 /// # Ok(())
 /// # }

@@ -9,8 +9,11 @@ use std::{
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, Registry, Worker,
-    Workflow, activity::Activity, client::Start, worker::WorkerError,
+    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, IntoArguments,
+    Registry, Worker, Workflow,
+    activity::Activity,
+    client::{Handled, Start},
+    worker::WorkerError,
 };
 use tokio::task::AbortHandle;
 
@@ -122,7 +125,10 @@ impl TestEnvironment {
     }
 
     /// Starts a workflow under an id that is drawn here; the handle's `id()` returns it.
-    pub fn start<W: Workflow>(&self, input: W::Input) -> Start<W> {
+    pub fn start<W: Workflow + Handled>(
+        &self,
+        input: impl IntoArguments<W::Arguments>,
+    ) -> Start<W> {
         self.client().start_new::<W>(input)
     }
 
@@ -150,9 +156,9 @@ impl TestEnvironment {
 /// Replacements for real code, in all workers that are added afterwards.
 impl TestEnvironment {
     /// Replaces the code of an activity.
-    pub fn replace_activity<A, F, R, E>(&self, activity: A, fake: F)
+    pub fn replace_activity<A, M, F, R, E>(&self, activity: A, fake: F)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -165,9 +171,9 @@ impl TestEnvironment {
     }
 
     /// Makes an activity never return, to test its timeouts. Time passes meanwhile.
-    pub fn hang_activity<A>(&self, activity: A)
+    pub fn hang_activity<A, M>(&self, activity: A)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload + Send>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload + Send>,
     {
         let held = self.held.clone();
         self.replace_activity(activity, move |context, _| {
@@ -211,20 +217,25 @@ impl TestEnvironment {
 /// Faults. They apply to all workers, including existing ones.
 impl TestEnvironment {
     /// Fails the attempt with this number, from 1, of each such activity. Its code does not run.
-    pub fn fail_attempt<A: Activity>(&self, activity: A, attempt: u32, message: impl Into<String>) {
+    pub fn fail_attempt<A: Activity<M>, M>(
+        &self,
+        activity: A,
+        attempt: u32,
+        message: impl Into<String>,
+    ) {
         let failure = Failure { message: message.into(), ..Failure::default() };
         self.plan(activity, attempt, InjectedFault::Fail(Box::new(failure)));
     }
 
     /// Delays the code of the attempt with this number, of each such activity. Timeouts may pass
     /// meanwhile.
-    pub fn delay_attempt<A: Activity>(&self, activity: A, attempt: u32, delay: Duration) {
+    pub fn delay_attempt<A: Activity<M>, M>(&self, activity: A, attempt: u32, delay: Duration) {
         self.plan(activity, attempt, InjectedFault::Delay(delay));
     }
 
     /// Loses the worker once, after the code of the attempt with this number has run and before the
     /// engine learns of it: is the activity idempotent? The worker restarts with an empty cache.
-    pub fn lose_attempt<A: Activity>(&self, activity: A, attempt: u32) {
+    pub fn lose_attempt<A: Activity<M>, M>(&self, activity: A, attempt: u32) {
         self.plan(activity, attempt, InjectedFault::Lose);
     }
 
@@ -250,7 +261,7 @@ impl TestEnvironment {
         Ok(())
     }
 
-    fn plan<A: Activity>(&self, activity: A, attempt: u32, fault: InjectedFault) {
+    fn plan<A: Activity<M>, M>(&self, activity: A, attempt: u32, fault: InjectedFault) {
         self.faults.plan(activity.definition().name(), attempt, fault);
     }
 }

@@ -6,8 +6,6 @@
 //!
 //! ```
 //! # extern crate abide_sdk as abide;
-//! use std::time::Duration;
-//!
 //! use abide::prelude::*;
 //! use abide_sdk_testing::{TestEnvironment, replay_history};
 //!
@@ -16,31 +14,25 @@
 //!     Err(std::io::Error::other(format!("no mail for {who} from a test")))
 //! }
 //!
-//! #[derive(Default)]
-//! struct Trial;
-//!
 //! #[workflow]
-//! impl Trial {
-//!     #[run]
-//!     async fn run(ctx: &Context<Self>, who: String) -> abide::Result<String> {
-//!         ctx.sleep(Duration::from_secs(30 * 24 * 3600)).await?;
-//!         ctx.activity(remind, who).await
-//!     }
+//! async fn trial(ctx: &Context, who: String) -> abide::Result<String> {
+//!     ctx.sleep(days(30)).await?;
+//!     ctx.activity(remind, who).await
 //! }
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let env = TestEnvironment::new().await;
 //! env.replace_activity(remind, |_, who| async move { Ok::<_, ActivityError>(format!("{who}!")) });
-//! env.worker(|worker| worker.workflow::<Trial>()).await?;
+//! env.worker(|worker| worker.workflow::<trial>()).await?;
 //!
 //! let begun = env.now();
-//! let trial = env.client().start::<Trial>("trial-1", "Ann".to_owned()).await?;
-//! assert_eq!(trial.result().await?, "Ann!");
-//! assert!(env.now().saturating_since(begun) >= Duration::from_secs(30 * 24 * 3600));
+//! let ann = trial::start(&env.client(), "trial-1", "Ann").await?;
+//! assert_eq!(ann.result().await?, "Ann!");
+//! assert!(env.now().saturating_since(begun) >= days(30));
 //!
 //! // Replaying a recorded history shows whether existing runs can continue with the current code.
-//! replay_history::<Trial>(trial.history().await?)?;
+//! replay_history::<trial>(ann.history().await?)?;
 //! # Ok(())
 //! # }
 //! ```

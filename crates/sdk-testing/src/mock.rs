@@ -58,13 +58,13 @@ impl TestEnvironment {
     ///
     /// It takes effect at once, in all workers that have the activity, and in all that are added
     /// later, whether they have it or not. A second mock of an activity replaces the first.
-    pub fn mock<A, R>(
+    pub fn mock<A, M, R>(
         &self,
         activity: A,
         fake: impl Fn(A::Input) -> R + Send + Sync + 'static,
     ) -> Mock<A::Input>
     where
-        A: Activity<State: Send + Sync, Input: Clone + Send, Output: AsPayload + Send>,
+        A: Activity<M, State: Send + Sync, Input: Clone + Send, Output: AsPayload + Send>,
         R: MockResult<A::Output>,
     {
         let definition = activity.definition();

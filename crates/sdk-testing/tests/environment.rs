@@ -56,7 +56,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         ctx.write(|order| order.state = "waits");
-        match ctx.receive(Order::paid).timeout(HOUR).await? {
+        match ctx.receive(Order::PAID).timeout(HOUR).await? {
             Outcome::InTime(by) => Ok(format!("paid by {by}")),
             Outcome::TimedOut => Ok("too late".into()),
         }
@@ -118,7 +118,7 @@ async fn time_waits_for_the_test() {
         let order = env.client().start::<Order>("order", ()).await.unwrap();
         // All may be idle here, but the test does not wait for an answer.
         tokio::task::yield_now().await;
-        order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
+        order.signal(Order::PAID, "Ann").await.unwrap();
         assert_eq!(order.result().await.unwrap(), "paid by Ann", "round {round}");
         assert_eq!(env.now(), begun);
     }
@@ -156,7 +156,7 @@ async fn a_skip_stops_where_the_test_says() {
     let order = env.client().start::<Order>("order", ()).await.unwrap();
     env.skip(HOUR - Duration::from_secs(1)).await;
     assert_eq!(env.now().saturating_since(begun), HOUR - Duration::from_secs(1));
-    assert_eq!(order.query(Order::state, ()).await.unwrap(), "waits");
+    assert_eq!(order.query(Order::STATE, ()).await.unwrap(), "waits");
     env.skip(Duration::from_secs(1)).await;
     assert_eq!(order.result().await.unwrap(), "too late");
     assert_eq!(env.now().saturating_since(begun), HOUR);
@@ -167,7 +167,7 @@ async fn an_update_waits_for_its_time() {
     let env = environment().await;
     let begun = env.now();
     let order = env.client().start::<Order>("order", ()).await.unwrap();
-    let settled = order.update(Order::settle, HOUR / 2).await.unwrap();
+    let settled = order.update(Order::SETTLE, HOUR / 2).await.unwrap();
     assert_eq!(settled, "settled");
     assert_eq!(env.now().saturating_since(begun), HOUR / 2);
 }
@@ -283,7 +283,7 @@ impl Lost {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         ctx.activity(double, 1).await?;
-        ctx.receive(Self::found).await
+        ctx.receive(Self::FOUND).await
     }
 
     #[signal]
@@ -311,7 +311,7 @@ async fn a_wait_for_what_nobody_will_send_is_told_to_the_test() {
     assert!(told.contains("nothing is due"), "{told}");
     assert!(told.contains("it waits for signal found"), "{told}");
     // The run is as it was, and the test may go on.
-    lost.signal(Lost::found, ()).await.unwrap();
+    lost.signal(Lost::FOUND, ()).await.unwrap();
     lost.result().await.unwrap();
 }
 

@@ -36,7 +36,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
         let grams = ctx.activity(weigh, item.clone()).await?;
-        let _paid = ctx.receive(Self::paid).timeout(2 * HOUR).await?;
+        let _paid = ctx.receive(Self::PAID).timeout(2 * HOUR).await?;
         let parcel = ctx.child::<Parcel>(format!("{}/parcel", ctx.workflow_id()), (item, grams));
         select! {
             sent = parcel => sent,
@@ -52,16 +52,16 @@ async fn ordered(set_up: impl FnOnce(&TestEnvironment)) -> (Vec<Asked>, Result<S
     let env = TestEnvironment::new().await;
     set_up(&env);
     env.worker(|worker| worker.workflow::<Order>().activity(weigh)).await.unwrap();
-    let order = env.client().start::<Order>("order-1", "a lamp".to_owned()).await.unwrap();
+    let order = env.client().start::<Order>("order-1", "a lamp").await.unwrap();
     let result = order.result().await.map_err(|error: ClientError| error.to_string());
     (asked(&order.history().await.unwrap()), result)
 }
 
 fn begins() -> [Asked; 4] {
     [
-        Asked::activity(weigh, &"a lamp".to_owned()),
+        Asked::activity(weigh, "a lamp"),
         Asked::receive_within("paid", 2 * HOUR),
-        Asked::child::<Parcel>("order-1/parcel", &("a lamp".to_owned(), 7)),
+        Asked::child::<Parcel>("order-1/parcel", ("a lamp", 7)),
         Asked::sleep(48 * HOUR),
     ]
 }
@@ -97,7 +97,7 @@ async fn a_worker_of_activities_takes_no_tasks_of_replaced_children() {
     env.replace_child::<Parcel>(|_| Ok("sent".into()));
     env.worker(|worker| worker.workflow::<Order>()).await.unwrap();
     env.worker(|worker| worker.activity(weigh)).await.unwrap();
-    let order = env.client().start::<Order>("order-1", "a lamp".to_owned()).await.unwrap();
+    let order = env.client().start::<Order>("order-1", "a lamp").await.unwrap();
     assert_eq!(order.result().await.unwrap(), "sent");
 }
 
@@ -113,5 +113,5 @@ fn what_was_asked_for_is_readable_when_it_differs() {
             "sleep 172800s",
         ]
     );
-    assert_ne!(begins()[0], Asked::activity(weigh, &"a chair".to_owned()));
+    assert_ne!(begins()[0], Asked::activity(weigh, "a chair"));
 }

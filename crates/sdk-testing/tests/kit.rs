@@ -17,7 +17,7 @@ struct Order;
 impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, customer: String) -> abide::Result<String> {
-        match ctx.receive(Order::paid).timeout(days(3)).await? {
+        match ctx.receive(Order::PAID).timeout(days(3)).await? {
             Outcome::InTime(()) => ctx.activity(charge, (customer, 4200)).await,
             Outcome::TimedOut => Ok("too late".into()),
         }
@@ -40,7 +40,7 @@ async fn a_test_reads_like_what_happens() {
     env.skip(days(2)).await;
     let waits = env.waits(&order).await.unwrap();
     assert_eq!(waits, [Waiting::signal("paid").within(days(1))]);
-    order.signal(Order::paid, ()).await.unwrap();
+    order.signal(Order::PAID, ()).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "Ada has paid");
     assert_eq!(charged.calls(), [("Ada".to_owned(), 4200)]);
 
@@ -60,7 +60,7 @@ async fn a_mock_that_fails_is_retried_like_the_activity() {
     };
     let charged = env.mock(charge, fake);
     let order = env.start::<Order>("Ada".to_owned()).await.unwrap();
-    order.signal(Order::paid, ()).await.unwrap();
+    order.signal(Order::PAID, ()).await.unwrap();
     let failed = order.result().await.unwrap_err().to_string();
     assert!(failed.contains("Ada has no money"), "{failed}");
     // The first attempt failed before the mock.
@@ -68,7 +68,7 @@ async fn a_mock_that_fails_is_retried_like_the_activity() {
     // Another mock replaces it.
     let charged = env.mock(charge, |_| "free".to_owned());
     let order = env.start::<Order>("Bob".to_owned()).await.unwrap();
-    order.signal(Order::paid, ()).await.unwrap();
+    order.signal(Order::PAID, ()).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "free");
     assert_eq!(charged.count(), 1);
 }
@@ -138,7 +138,7 @@ async fn lines_of_code_are_no_part_of_history() {
     env.settle().await;
     before.kill().await;
     env.worker(|worker| worker.workflow::<HastyOrder>().activity(charge)).await.unwrap();
-    order.signal(Order::paid, ()).await.unwrap();
+    order.signal(Order::PAID, ()).await.unwrap();
     env.settle().await;
     let trouble = order.describe().await.unwrap().trouble.expect("the run is blocked");
     let text = format!("{trouble:?} {:?}", order.history().await.unwrap());

@@ -74,7 +74,7 @@ impl Letter {
 async fn recorded() -> Vec<Event> {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.expect("it works");
-    let start = env.client().start::<Parcel>("parcel-1", "a lamp".to_owned());
+    let start = env.client().start::<Parcel>("parcel-1", "a lamp");
     let parcel = start.await.expect("it is started");
     assert_eq!(parcel.result().await.expect("it completes"), "packed a lamp");
     parcel.history().await.expect("it has a history")
@@ -158,7 +158,7 @@ async fn an_encoded_history_is_decoded_before_it_is_replayed() {
     let codecs = Codecs::new().compress().encrypt(KeyRing::new(Key::generate("test")));
     let env = TestEnvironment::new().await.with_codecs(codecs.clone());
     env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.unwrap();
-    let parcel = env.client().start::<Parcel>("parcel", "a vase".to_owned()).await.unwrap();
+    let parcel = env.client().start::<Parcel>("parcel", "a vase").await.unwrap();
     assert_eq!(parcel.result().await.unwrap(), "packed a vase");
     let raw = env.client().with_codecs(Codecs::new());
     let stored = raw.handle::<Parcel>("parcel").history().await.unwrap();

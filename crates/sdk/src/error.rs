@@ -152,7 +152,7 @@ impl Error {
     ///     last4: String,
     /// }
     ///
-    /// # async fn example<W>(ctx: &Context<W>, charge: ActivityDef<(), u32, ()>) -> Result<String> {
+    /// # async fn example<W>(ctx: &Context<W>, charge: ActivityDef<(), (u32,), ()>) -> Result<String> {
     /// match ctx.activity(charge, 100).await {
     ///     Ok(()) => Ok("paid".to_owned()),
     ///     Err(error) if let Some(CardExpired { last4 }) = error.cause() => Ok(format!("not by {last4}")),

@@ -11,7 +11,7 @@ use std::{
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Result, join};
-/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), u32, u32>) -> Result<u32> {
+/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), (u32,), u32>) -> Result<u32> {
 /// let (left, right) = join!(ctx.activity(fetch, 1), ctx.activity(fetch, 2));
 /// # Ok(left? + right?)
 /// # }
@@ -31,7 +31,7 @@ macro_rules! join {
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Result, try_join};
-/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), u32, u32>) -> Result<u32> {
+/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), (u32,), u32>) -> Result<u32> {
 /// let (left, right) = try_join!(ctx.activity(fetch, 1), ctx.activity(fetch, 2))?;
 /// # Ok(left + right)
 /// # }

@@ -1,14 +1,15 @@
 //! Workflows and activities in Rust.
 //!
-//! A workflow is a struct with a run, signals, queries and updates; an activity is an async
-//! function. The attributes `#[workflow]`, `#[activity]` and `#[activities]` (feature `macros`)
-//! turn them into definitions: typed values that clients and workflows refer to by path.
+//! A workflow is an async function, or a struct with a run, signals, queries and updates; an
+//! activity is an async function. The attributes `#[workflow]`, `#[activity]` and `#[activities]`
+//! (feature `macros`) leave them as they are and add definitions: typed values that clients and
+//! workflows refer to by path.
 //!
 //! - [`Context`] is the handle of workflow code; [`ActivityContext`] is the handle of activities.
 //! - [`parallel`] runs many things at once; [`context::Scoped`] groups what is cancelled together.
 //! - [`approval`] asks people, and collects their decisions.
-//! - [`definition`] says what a workflow is made of, [`payload`] how its data is encoded, [`Error`]
-//!   what can go wrong.
+//! - [`definition`] says what a workflow is made of, [`arguments`] what callers may pass,
+//!   [`payload`] how data is encoded, [`Error`] what can go wrong.
 //! - [`interceptor`] sees what goes in and out of clients and workers, and carries headers along.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
 //! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
@@ -24,6 +25,7 @@ extern crate self as abide;
 
 pub mod activity;
 pub mod approval;
+pub mod arguments;
 #[cfg(feature = "worker")]
 mod backoff;
 mod binary;
@@ -40,6 +42,7 @@ pub mod future;
 pub mod grpc;
 pub mod interceptor;
 pub mod join_macro;
+mod macros;
 mod panic;
 pub mod parallel;
 pub mod payload;
@@ -66,6 +69,7 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 pub use self::protobuf::Proto;
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
+    arguments::{IntoArgument, IntoArguments},
     binary::Binary,
     context::{Canceller, Condition, Context, Deadline, MoveError, NextRun, OnCancel, Outcome},
     definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},

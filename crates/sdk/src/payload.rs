@@ -8,6 +8,8 @@ pub use abide_core::payload::{Payload, Payloads};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::arguments::ArgumentList;
+
 /// The metadata key that names the encoding.
 pub(crate) const ENCODING: &str = "encoding";
 
@@ -134,28 +136,28 @@ pub fn decode<T: AsPayload>(payloads: &[Payload]) -> Result<T, PayloadError> {
     T::from_payload(payloads.first())
 }
 
-/// How the arguments of a definition are encoded: nothing, one value, or a tuple of several.
-pub struct Arguments<I> {
-    encode: fn(&I) -> Result<Payloads, PayloadError>,
-    decode: fn(&[Payload]) -> Result<I, PayloadError>,
+/// How the arguments `I` of a definition are encoded: nothing, one value, or a tuple of several.
+pub struct Arguments<I: ArgumentList> {
+    encode: fn(&I::Value) -> Result<Payloads, PayloadError>,
+    decode: fn(&[Payload]) -> Result<I::Value, PayloadError>,
 }
 
-impl<I> Clone for Arguments<I> {
+impl<I: ArgumentList> Clone for Arguments<I> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<I> Copy for Arguments<I> {}
+impl<I: ArgumentList> Copy for Arguments<I> {}
 
-impl<I> Arguments<I> {
+impl<I: ArgumentList> Arguments<I> {
     /// Encodes the arguments, one payload each.
-    pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
+    pub fn encode(&self, input: &I::Value) -> Result<Payloads, PayloadError> {
         (self.encode)(input)
     }
 
     /// Decodes the arguments; payloads beyond the last are ignored.
-    pub fn decode(&self, payloads: &[Payload]) -> Result<I, PayloadError> {
+    pub fn decode(&self, payloads: &[Payload]) -> Result<I::Value, PayloadError> {
         (self.decode)(payloads)
     }
 }
@@ -167,7 +169,7 @@ impl Arguments<()> {
     }
 }
 
-impl<T> Arguments<T> {
+impl<T: 'static> Arguments<(T,)> {
     /// For a definition with one argument: one payload.
     pub const fn one() -> Self
     where
@@ -179,7 +181,7 @@ impl<T> Arguments<T> {
 
 macro_rules! several {
     ($(($($name:ident $index:tt),+))+) => {$(
-        impl<$($name),+> Arguments<($($name,)+)> {
+        impl<$($name: 'static),+> Arguments<($($name,)+)> {
             /// For a definition with several arguments: one payload each, in order.
             pub const fn several() -> Self
             where

@@ -16,6 +16,7 @@ use abide_core::{
 pub use crate::activity::{ActivityCode, ActivityEnd};
 use crate::{
     activity::{Activities, Activity, ActivityContext, ActivityDef, ActivityHandler},
+    arguments::ArgumentList,
     definition::Workflow,
     executor::{LocalWork, Machine},
     future::BoxFuture,
@@ -115,9 +116,9 @@ impl Registry {
     }
 
     /// Adds an activity that needs no state. Fails if its name is registered.
-    pub fn activity<A>(&mut self, activity: A) -> Result<(), RegistryError>
+    pub fn activity<A, M>(&mut self, activity: A) -> Result<(), RegistryError>
     where
-        A: Activity<State = (), Input: Send, Output: AsPayload>,
+        A: Activity<M, State = (), Input: Send, Output: AsPayload>,
     {
         self.add(&activity.definition(), &Arc::new(()))
     }
@@ -129,9 +130,9 @@ impl Registry {
     }
 
     /// Replaces the code of an activity, registered or not: for tests.
-    pub fn replace_activity<A, F, R, E>(&mut self, activity: A, code: F)
+    pub fn replace_activity<A, M, F, R, E>(&mut self, activity: A, code: F)
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -230,7 +231,7 @@ impl std::fmt::Debug for Registry {
 }
 
 /// Another function under the name of an activity.
-struct Replaced<S: 'static, I: 'static, O: 'static, F> {
+struct Replaced<S: 'static, I: ArgumentList, O: 'static, F> {
     definition: ActivityDef<S, I, O>,
     code: F,
 }
@@ -238,9 +239,9 @@ struct Replaced<S: 'static, I: 'static, O: 'static, F> {
 impl<S, I, O, F, R, E> ActivityCode for Replaced<S, I, O, F>
 where
     S: Send + Sync + 'static,
-    I: Send + 'static,
+    I: ArgumentList<Value: Send>,
     O: AsPayload,
-    F: Fn(ActivityContext, I) -> R + Send + Sync,
+    F: Fn(ActivityContext, I::Value) -> R + Send + Sync,
     R: Future<Output = Result<O, E>> + Send + 'static,
     E: Into<BoxError> + 'static,
 {

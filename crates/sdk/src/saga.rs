@@ -25,12 +25,12 @@ const NAMED: usize = 5;
 /// # use abide_sdk::{ActivityDef, Context, Result, Saga};
 /// # async fn example<W>(
 /// #     ctx: &Context<W>,
-/// #     book_room: ActivityDef<(), String, u32>,
-/// #     release_room: ActivityDef<(), u32, ()>,
-/// #     charge: ActivityDef<(), u32, ()>,
+/// #     book_room: ActivityDef<(), (String,), u32>,
+/// #     release_room: ActivityDef<(), (u32,), ()>,
+/// #     charge: ActivityDef<(), (u32,), ()>,
 /// # ) -> Result<u32> {
 /// let room = Saga::new().run(ctx, async |saga| {
-///     let room = ctx.activity(book_room, "Ada".to_owned()).await?;
+///     let room = ctx.activity(book_room, "Ada").await?;
 ///     saga.undo("release the room", ctx.activity(release_room, room));
 ///     ctx.activity(charge, room).await?;
 ///     Ok(room)

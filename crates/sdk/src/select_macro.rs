@@ -15,7 +15,7 @@ use std::{
 /// ```
 /// # use std::time::Duration;
 /// # use abide_sdk::{Context, Result, SignalDef, select};
-/// # async fn example<W>(ctx: &Context<W>, paid: SignalDef<W, u32>) -> Result<Option<u32>> {
+/// # async fn example<W>(ctx: &Context<W>, paid: SignalDef<W, (u32,)>) -> Result<Option<u32>> {
 /// select! {
 ///     payment = ctx.receive(paid) => Ok(Some(payment?)),
 ///     slept = ctx.sleep(Duration::from_secs(60)) => {

@@ -7,7 +7,7 @@ mod reminder;
 
 use abide::{Client, Worker};
 
-pub(crate) use self::{approval::Approval, hello::Hello, reminder::Reminder};
+pub(crate) use self::{approval::Approval, reminder::Reminder};
 
 /// What to try first: a wait for a person, shown in the list, and ended by a decision.
 pub(crate) const COMMANDS: [&str; 3] = [
@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: [&str; 3] = [
 pub(crate) fn worker(client: &Client) -> Worker {
     Worker::new(client)
         .identity("demo")
-        .workflow::<Hello>()
+        .workflow::<hello::hello>()
         .workflow::<Approval>()
         .workflow::<Reminder>()
         .activity(hello::greet)

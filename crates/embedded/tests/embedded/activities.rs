@@ -68,9 +68,9 @@ impl Cancelling {
         let endless = ctx.activity(until_cancelled, ());
         select! {
             ended = endless.heartbeat_timeout(Duration::from_millis(40)) => ended?,
-            stop = ctx.receive(Self::stop) => stop?,
+            stop = ctx.receive(Self::STOP) => stop?,
         }
-        ctx.receive(Self::finish).await
+        ctx.receive(Self::FINISH).await
     }
 
     #[signal]
@@ -138,9 +138,9 @@ async fn an_attempt_learns_from_its_heartbeat_that_it_should_stop() {
     let running = Running::start(worker);
     let handle = engine.client().start::<Cancelling>("cancelling", ()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::ActivityScheduled(_))).await;
-    handle.signal(Cancelling::stop, ()).await.unwrap();
+    handle.signal(Cancelling::STOP, ()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::ActivityCancelled(_))).await;
-    handle.signal(Cancelling::finish, ()).await.unwrap();
+    handle.signal(Cancelling::FINISH, ()).await.unwrap();
     handle.result().await.unwrap();
     running.stop().await;
 }

@@ -28,7 +28,7 @@ impl Purchase {
             .timeout(seconds(u64::from(euros)));
         let verdict = ctx.approval(request).await?;
         if verdict.timed_out() {
-            ctx.receive(Self::close).await?;
+            ctx.receive(Self::CLOSE).await?;
         }
         Ok(verdict.choice().copied())
     }
@@ -106,13 +106,13 @@ async fn a_request_outlives_the_engine_and_its_worker() {
             // The list follows a handover, and keeps it.
             1 => {
                 let handover = Answer::delegate("purchase", "ada", "grace");
-                handle.update(Purchase::decide, handover).await.unwrap();
+                handle.update(Purchase::DECIDE, handover).await.unwrap();
                 assert_eq!(inbox(&engine).await[0].actors, ["grace", "accounting"]);
             }
             _ => {
                 assert_eq!(inbox(&engine).await[0].actors, ["grace", "accounting"]);
                 let answer = Answer::approve("purchase", "grace");
-                handle.update(Purchase::decide, answer).await.unwrap();
+                handle.update(Purchase::DECIDE, answer).await.unwrap();
                 assert_eq!(handle.result().await.unwrap(), Some(Decision::Approve));
             }
         }
@@ -126,7 +126,7 @@ async fn a_refusal_reaches_the_approver_as_a_type() {
     let engine = Embedded::in_memory().await;
     let running = Running::start(engine.worker().workflow::<Purchase>());
     let handle = engine.client().start::<Purchase>("desk", 420).await.unwrap();
-    let refused = handle.update(Purchase::decide, Answer::approve("purchase", "mallory")).await;
+    let refused = handle.update(Purchase::DECIDE, Answer::approve("purchase", "mallory")).await;
     let Err(ClientError::UpdateRejected(failure)) = refused else { panic!("{refused:?}") };
     let (request, approver) = ("purchase".into(), "mallory".into());
     assert_eq!(Refusal::of(&failure), Some(Refusal::NotAllowed { request, approver }));
@@ -145,14 +145,14 @@ async fn after_the_deadline_an_answer_is_late_and_a_repeat_of_it_is_told_the_sam
     assert_eq!(inbox(&engine).await, []);
 
     let answer = Answer::approve("purchase", "ada").key("click-1");
-    let first = handle.update(Purchase::decide, answer.clone()).await.unwrap();
+    let first = handle.update(Purchase::DECIDE, answer.clone()).await.unwrap();
     assert_eq!(first.effect, Effect::Late);
     advance(&clock, seconds(1));
-    assert_eq!(handle.update(Purchase::decide, answer).await.unwrap(), first);
+    assert_eq!(handle.update(Purchase::DECIDE, answer).await.unwrap(), first);
 
-    handle.signal(Purchase::close, ()).await.unwrap();
+    handle.signal(Purchase::CLOSE, ()).await.unwrap();
     assert_eq!(handle.result().await.unwrap(), None);
-    let standing = &handle.query(Purchase::approvals, ()).await.unwrap().requests[0];
+    let standing = &handle.query(Purchase::APPROVALS, ()).await.unwrap().requests[0];
     assert_eq!((standing.status, standing.entries.len()), (Status::TimedOut, 2));
     running.stop().await;
 }

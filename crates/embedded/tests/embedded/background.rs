@@ -34,7 +34,7 @@ fn wrong(engine: &Embedded) -> Worker {
 async fn a_worker_goes_on_without_its_handle_and_stops_when_it_is_told() {
     let engine = Embedded::in_memory().await;
     drop(hello(&engine).spawn());
-    let first = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let first = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     assert_eq!(first.result().await.unwrap(), "Hello, Ada!");
     hello(&engine).queue("other").spawn().stop().await.unwrap();
     engine.shutdown().await;
@@ -57,7 +57,7 @@ async fn a_worker_that_cannot_start_is_logged_once_and_says_why() {
 async fn who_waits_for_a_result_is_told_that_the_worker_failed() {
     let engine = Embedded::in_memory().await;
     let client = engine.client();
-    let before = client.start::<Hello>("before", "Ada".into()).await.unwrap();
+    let before = client.start::<Hello>("before", "Ada").await.unwrap();
     let waiting = tokio::spawn({
         let before = before.clone();
         async move { before.result().await }
@@ -66,19 +66,19 @@ async fn who_waits_for_a_result_is_told_that_the_worker_failed() {
     let failed = ClientError::WorkerFailed { queue: "default".into(), reason };
     assert_eq!(waiting.await.unwrap(), Err(failed.clone()));
     assert_eq!(client.handle::<Hello>("before").result().await, Err(failed.clone()));
-    let after = client.start::<Hello>("after", "Bob".into()).await.unwrap();
+    let after = client.start::<Hello>("after", "Bob").await.unwrap();
     assert_eq!(after.result().await, Err(failed));
 }
 
 #[tokio::test]
 async fn a_failed_worker_is_forgotten_when_another_serves_its_queue() {
     let engine = Embedded::in_memory().await;
-    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     wrong(&engine).spawn().await.unwrap_err();
     hello(&engine).spawn();
     assert_eq!(run.result().await.unwrap(), "Hello, Ada!");
     wrong(&engine).spawn().await.unwrap_err();
-    let next = engine.client().start::<Hello>("two", "Bob".into()).await.unwrap();
+    let next = engine.client().start::<Hello>("two", "Bob").await.unwrap();
     assert_eq!(next.result().await.unwrap(), "Hello, Bob!");
 }
 
@@ -86,7 +86,7 @@ async fn a_failed_worker_is_forgotten_when_another_serves_its_queue() {
 async fn a_failed_worker_of_another_queue_is_no_matter() {
     let engine = Embedded::in_memory().await;
     wrong(&engine).queue("other").spawn().await.unwrap_err();
-    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     let (result, ()) = tokio::join!(run.result(), async {
         // The other queue's failure is looked at before this one has a worker.
         tokio::task::yield_now().await;
@@ -110,7 +110,7 @@ async fn a_worker_returns_what_stopped_it() {
 /// Waits for the result for an hour that passes at once, and returns the warnings.
 async fn warnings(engine: &Embedded) -> Vec<String> {
     let logged = Logged::at(Level::WARN);
-    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     drop(timeout(Duration::from_secs(3600), run.result()).await);
     logged.lines()
 }
@@ -128,7 +128,7 @@ async fn a_result_that_waits_for_a_worker_warns_once_of_its_queue() {
 async fn an_update_that_waits_for_a_worker_warns_too() {
     let engine = Embedded::in_memory().await;
     let logged = Logged::at(Level::WARN);
-    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     let update = run.update_untyped("rename", Vec::new()).into_future();
     drop(timeout(Duration::from_secs(3600), update).await);
     let lines = logged.lines();
@@ -139,7 +139,7 @@ async fn an_update_that_waits_for_a_worker_warns_too() {
 #[tokio::test]
 async fn a_worker_that_fails_in_a_task_of_its_own_fails_the_result_too() {
     let engine = Embedded::in_memory().await;
-    let run = engine.client().start::<Hello>("one", "Ada".into()).await.unwrap();
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
     drop(tokio::spawn(engine.worker().run()));
     let error = run.result().await.unwrap_err();
     assert!(matches!(error, ClientError::WorkerFailed { .. }), "{error:?}");
@@ -150,9 +150,9 @@ async fn a_paused_run_and_one_that_is_delayed_do_not_warn() {
     let engine = Embedded::in_memory().await;
     let client = engine.client();
     let logged = Logged::at(Level::WARN);
-    let paused = client.start::<Hello>("paused", "Ada".into()).await.unwrap();
+    let paused = client.start::<Hello>("paused", "Ada").await.unwrap();
     paused.pause("later").await.unwrap();
-    let late = client.start::<Hello>("late", "Ada".into()).delay(Duration::from_secs(86_400));
+    let late = client.start::<Hello>("late", "Ada").delay(Duration::from_secs(86_400));
     let late = late.await.unwrap();
     let both = async { tokio::join!(paused.result(), late.result()) };
     timeout(Duration::from_secs(3600), both).await.unwrap_err();

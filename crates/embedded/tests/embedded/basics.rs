@@ -39,7 +39,7 @@ struct Refused;
 impl Refused {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.activity(refuse, "the shop is closed".to_owned()).await
+        ctx.activity(refuse, "the shop is closed").await
     }
 }
 
@@ -94,7 +94,7 @@ fn worker(engine: &Embedded) -> Worker {
 async fn a_hello_has_its_result() {
     let engine = Embedded::in_memory().await;
     let running = Running::start(worker(&engine));
-    let handle = engine.client().start::<Hello>("hello", "Ada".into()).await.unwrap();
+    let handle = engine.client().start::<Hello>("hello", "Ada").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "Hello, Ada!");
     let description = handle.describe().await.unwrap();
     assert_eq!(description.status, RunStatus::Completed);
@@ -108,8 +108,8 @@ async fn a_start_without_an_id_draws_one() {
     let engine = Embedded::in_memory().await;
     let running = Running::start(worker(&engine));
     let client = engine.client();
-    let one = client.start_new::<Hello>("Ada".into()).await.unwrap();
-    let other = client.start_new::<Hello>("Bob".into()).await.unwrap();
+    let one = client.start_new::<Hello>("Ada").await.unwrap();
+    let other = client.start_new::<Hello>("Bob").await.unwrap();
     assert_ne!(one.id(), other.id());
     let again = client.handle::<Hello>(one.id().clone());
     assert_eq!(again.result().await.unwrap(), "Hello, Ada!");

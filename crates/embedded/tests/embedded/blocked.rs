@@ -21,7 +21,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
         let number = ctx.activity(reserve, ()).await?;
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         Ok(number)
     }
 
@@ -58,7 +58,7 @@ async fn a_blocked_run_goes_on_with_the_right_build() {
 
     let wrong = engine.worker().workflow::<ChangedOrder>().activity(reserve);
     let running = Running::as_build("wrong", wrong);
-    handle.signal(Order::paid, ()).await.unwrap();
+    handle.signal(Order::PAID, ()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let description = handle.describe().await.unwrap();
     assert_eq!(description.status, RunStatus::ReplayBlocked);
@@ -66,7 +66,7 @@ async fn a_blocked_run_goes_on_with_the_right_build() {
     let message = &trouble.failure.message;
     assert!(message.contains("takes a different step than the history"), "{message}");
     assert!(trouble.blocked.unwrap().expected.contains("Timer"));
-    let error = handle.query(Order::status, ()).await.unwrap_err();
+    let error = handle.query(Order::STATUS, ()).await.unwrap_err();
     assert!(matches!(error, ClientError::Blocked(_)), "{error}");
     running.stop().await;
 

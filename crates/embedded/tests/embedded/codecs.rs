@@ -45,7 +45,7 @@ struct Guest;
 impl Guest {
     #[run]
     async fn run(ctx: &Context<Self>, invited_by: String) -> abide::Result<String> {
-        let gift: String = ctx.receive(Self::gift).await?;
+        let gift: String = ctx.receive(Self::GIFT).await?;
         Ok(format!("{invited_by} got {gift}"))
     }
 
@@ -67,15 +67,15 @@ impl Mill {
         assert_eq!(length, gold.len());
         let noted: String = ctx.side_effect(|| secret("side effect"))?;
         let guest = ctx.child::<Guest>(format!("guest-{days}"), noted.clone()).start().await?;
-        guest.signal(Guest::gift, secret("gift")).await?;
+        guest.signal(Guest::GIFT, secret("gift")).await?;
         let thanks = guest.result().await?;
         assert_eq!(thanks, format!("{noted} got {}", secret("gift")));
         if days > 1 {
             return Err(ctx.continue_as_new((gold, days - 1)));
         }
-        let name: String = ctx.receive(Self::name).await?;
+        let name: String = ctx.receive(Self::NAME).await?;
         ctx.write(|mill| mill.names.extend([name, gold]));
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         Ok(ctx.read(|mill| mill.names.clone()))
     }
 
@@ -135,11 +135,11 @@ async fn everything(folder: &Path, codecs: Codecs) {
     let start = client.start::<Mill>("mill", (secret("straw"), 2)).memo("note", &secret("memo"));
     let mill = start.await.unwrap();
     for _ in 0..2 {
-        mill.signal(Mill::name, secret("signal")).key("once").await.unwrap();
+        mill.signal(Mill::NAME, secret("signal")).key("once").await.unwrap();
     }
     // The signal may have gone to the first run, which passes it on.
     let heard = loop {
-        let heard = mill.query(Mill::heard, secret("query")).await.unwrap();
+        let heard = mill.query(Mill::HEARD, secret("query")).await.unwrap();
         if !heard.is_empty() {
             break heard;
         }
@@ -147,16 +147,16 @@ async fn everything(folder: &Path, codecs: Codecs) {
     };
     assert_eq!(heard[0], format!("{} {}", secret("query"), secret("signal")));
     for _ in 0..2 {
-        let renamed = mill.update(Mill::rename, secret("update")).id("rename").await.unwrap();
+        let renamed = mill.update(Mill::RENAME, secret("update")).id("rename").await.unwrap();
         assert_eq!(renamed, format!("{} noted", secret("update")));
     }
-    let known: UpdateHandle<String> = mill.update_by_id(Mill::rename, "rename");
+    let known: UpdateHandle<String> = mill.update_by_id(Mill::RENAME, "rename");
     assert_eq!(known.result().await.unwrap(), format!("{} noted", secret("update")));
-    let refused = mill.update(Mill::rename, String::new()).await.unwrap_err();
+    let refused = mill.update(Mill::RENAME, String::new()).await.unwrap_err();
     assert!(refused.to_string().contains(&secret("refusal")), "{refused}");
     let described = mill.describe().await.unwrap();
     assert_eq!(described.memo["note"].data, format!("\"{}\"", secret("memo")));
-    mill.signal(Mill::close, ()).await.unwrap();
+    mill.signal(Mill::CLOSE, ()).await.unwrap();
     let names = mill.result().await.unwrap();
     assert_eq!(names[0], secret("signal"));
     assert!(names.contains(&secret("update")), "{names:?}");
@@ -219,7 +219,7 @@ async fn troubled(client: &Client, reason: &str) {
 async fn a_run_whose_key_is_missing_waits_for_it() {
     let engine = Embedded::in_memory().await;
     let client = engine.client().with_codecs(Codecs::new().encrypt(keys("new")));
-    let start = client.start::<Errand>("errand", "bread".to_owned());
+    let start = client.start::<Errand>("errand", "bread");
     start.memo("note", &secret("memo")).await.unwrap();
     let worker_with = |codecs: Codecs| {
         let worker = abide::Worker::new(&engine.client().with_codecs(codecs));
@@ -252,7 +252,7 @@ async fn an_activity_whose_key_is_missing_is_handed_back() {
     let wrong = abide::Worker::new(&engine.client()).activity(buy);
     let wrong = Running::start(wrong);
     let workflows = Running::start(abide::Worker::new(&client).workflow::<Errand>());
-    let errand = client.start::<Errand>("errand", "bread".to_owned()).await.unwrap();
+    let errand = client.start::<Errand>("errand", "bread").await.unwrap();
     loop {
         let activities = errand.describe().await.unwrap().activities;
         if let Some(failure) = activities.first().and_then(|it| it.last_failure.clone()) {
@@ -278,14 +278,14 @@ async fn an_update_that_cannot_be_decoded_is_rejected() {
     let running = Running::start(worker.activity(spin).activity(count));
     let mill = client.start::<Mill>("mill", (secret("straw"), 1)).await.unwrap();
     let stranger = engine.client().with_codecs(Codecs::new().encrypt(keys("strange")));
-    let refused = stranger.handle::<Mill>("mill").update(Mill::rename, "x".to_owned()).await;
+    let refused = stranger.handle::<Mill>("mill").update(Mill::RENAME, "x").await;
     match refused {
         // The reason itself is encoded with a key that the stranger does not have.
         Err(ClientError::Codec(error)) => assert_eq!(error.problem(), CodecProblem::Missing),
         other => panic!("{other:?}"),
     }
-    mill.signal(Mill::name, "ok".to_owned()).await.unwrap();
-    mill.signal(Mill::close, ()).await.unwrap();
+    mill.signal(Mill::NAME, "ok").await.unwrap();
+    mill.signal(Mill::CLOSE, ()).await.unwrap();
     assert_eq!(mill.result().await.unwrap()[0], "ok");
     running.stop().await;
 }
@@ -296,8 +296,8 @@ async fn a_key_that_is_used_for_other_content_is_refused() {
     let engine = Embedded::in_memory().await.with_codecs(Codecs::new().encrypt(keys("k")));
     let client = engine.client();
     let mill = client.start::<Mill>("mill", (secret("straw"), 1)).await.unwrap();
-    mill.signal(Mill::name, "one".to_owned()).key("once").await.unwrap();
-    mill.signal(Mill::name, "one".to_owned()).key("once").await.unwrap();
-    let other = mill.signal(Mill::name, "two".to_owned()).key("once").await;
+    mill.signal(Mill::NAME, "one").key("once").await.unwrap();
+    mill.signal(Mill::NAME, "one").key("once").await.unwrap();
+    let other = mill.signal(Mill::NAME, "two").key("once").await;
     assert!(matches!(other, Err(ClientError::Refused(Refusal::KeyReused(_)))), "{other:?}");
 }

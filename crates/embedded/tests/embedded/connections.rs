@@ -45,7 +45,7 @@ impl Tally {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
         ctx.activity(Gated::pass, ()).await?;
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         Ok(ctx.read(|tally| tally.sum))
     }
 
@@ -77,10 +77,10 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     let unsteady = Unsteady::new(&engine);
     let client = unsteady.client();
     let handle = client.start::<Tally>("tally", ()).await.unwrap();
-    handle.signal(Tally::add, 10).await.unwrap();
-    handle.signal(Tally::add, 11).await.unwrap();
-    assert_eq!(handle.update(Tally::double, ()).await.unwrap(), 42);
-    handle.signal(Tally::close, ()).await.unwrap();
+    handle.signal(Tally::ADD, 10).await.unwrap();
+    handle.signal(Tally::ADD, 11).await.unwrap();
+    assert_eq!(handle.update(Tally::DOUBLE, ()).await.unwrap(), 42);
+    handle.signal(Tally::CLOSE, ()).await.unwrap();
     assert_eq!(handle.result().await.unwrap(), 42);
     assert_eq!(unsteady.lost.load(Ordering::SeqCst), 6, "every first reply was lost");
 
@@ -119,7 +119,7 @@ async fn an_attempt_outlives_the_stream_that_brought_it() {
     gate.visitor().await;
     unsteady.cut.notify_one();
     gate.open();
-    handle.signal(Tally::close, ()).await.unwrap();
+    handle.signal(Tally::CLOSE, ()).await.unwrap();
     assert_eq!(handle.result().await.unwrap(), 0);
     assert_eq!(gate.visits(), 1, "the attempt was kept");
     assert_eq!(unsteady.streams.load(Ordering::SeqCst), 2);

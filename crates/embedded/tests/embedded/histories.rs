@@ -17,7 +17,7 @@ struct Patient;
 impl Patient {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::go).await
+        ctx.receive(Self::GO).await
     }
 
     #[signal]
@@ -42,7 +42,7 @@ impl Fragile {
 
     #[run]
     async fn run(ctx: &Context<Self>, _breaks: bool) -> abide::Result<()> {
-        ctx.receive(Self::go).await
+        ctx.receive(Self::GO).await
     }
 
     #[signal]
@@ -63,7 +63,7 @@ async fn a_history_that_cannot_be_read_at_once_is_asked_for_again() {
     let handle = engine.client().start::<Patient>("patient", ()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskCompleted(_))).await;
     unsteady.unread.lock().unwrap().extend([CallError::Reset, CallError::Overloaded]);
-    handle.signal(Patient::go, "on".to_owned()).await.unwrap();
+    handle.signal(Patient::GO, "on").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "on");
     assert!(unsteady.unread.lock().unwrap().is_empty());
     running.stop().await;
@@ -80,7 +80,7 @@ async fn a_task_whose_history_is_refused_fails_aloud() {
     let run = handle.run_id().unwrap();
     let torn = CallError::Unreadable { run, reason: "a page is torn".into() };
     unsteady.unread.lock().unwrap().push_back(torn);
-    handle.signal(Patient::go, "on".to_owned()).await.unwrap();
+    handle.signal(Patient::GO, "on").await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let trouble = handle.describe().await.unwrap().trouble.unwrap();
     assert!(trouble.failure.message.contains("a page is torn"), "{trouble:?}");
@@ -98,7 +98,7 @@ async fn a_value_that_panics_when_it_is_dropped_takes_no_other_run_with_it() {
     // Evicts the first run from the cache.
     let sound = client.start::<Fragile>("sound", false).await.unwrap();
     until(&sound, |fact| matches!(fact, Fact::TaskCompleted(_))).await;
-    sound.signal(Fragile::go, ()).await.unwrap();
+    sound.signal(Fragile::GO, ()).await.unwrap();
     sound.result().await.unwrap();
     running.stop().await;
 }

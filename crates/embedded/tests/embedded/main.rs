@@ -14,6 +14,7 @@ mod basics;
 mod blocked;
 mod codecs;
 mod connections;
+mod handles;
 mod histories;
 mod log;
 mod messages;

@@ -16,7 +16,7 @@ struct Cart {
 impl Cart {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
-        let code: u32 = ctx.receive(Self::pay).await?;
+        let code: u32 = ctx.receive(Self::PAY).await?;
         Ok(ctx.read(|cart| cart.items.iter().map(|item| format!("{item} {code}")).collect()))
     }
 
@@ -46,7 +46,7 @@ impl Cart {
 
     #[update]
     async fn wait_for(ctx: &Context<Self>, item: String) -> abide::Result<usize> {
-        let added: String = ctx.receive(Self::announce).await?;
+        let added: String = ctx.receive(Self::ANNOUNCE).await?;
         ctx.write(|cart| cart.items.extend([item, added]));
         Ok(ctx.read(|cart| cart.items.len()))
     }
@@ -66,14 +66,14 @@ async fn shop() -> (Embedded, Client, Running) {
 async fn signals_change_the_state_and_queries_read_it() {
     let (_engine, client, running) = shop().await;
     let cart = client.start::<Cart>("cart", ()).await.unwrap();
-    assert_eq!(cart.query(Cart::count, ()).await.unwrap(), 0);
-    cart.signal(Cart::add, "tea".into()).await.unwrap();
-    cart.signal(Cart::add, "milk".into()).key("second").await.unwrap();
-    cart.signal(Cart::add, "milk".into()).key("second").await.unwrap();
-    assert_eq!(cart.query(Cart::count, ()).await.unwrap(), 2);
-    cart.signal(Cart::pay, 7).await.unwrap();
+    assert_eq!(cart.query(Cart::COUNT, ()).await.unwrap(), 0);
+    cart.signal(Cart::ADD, "tea").await.unwrap();
+    cart.signal(Cart::ADD, "milk").key("second").await.unwrap();
+    cart.signal(Cart::ADD, "milk").key("second").await.unwrap();
+    assert_eq!(cart.query(Cart::COUNT, ()).await.unwrap(), 2);
+    cart.signal(Cart::PAY, 7).await.unwrap();
     assert_eq!(cart.result().await.unwrap(), ["tea 7", "milk 7"]);
-    assert_eq!(cart.query(Cart::count, ()).await.unwrap(), 2, "also of a closed run");
+    assert_eq!(cart.query(Cart::COUNT, ()).await.unwrap(), 2, "also of a closed run");
     running.stop().await;
 }
 
@@ -91,13 +91,13 @@ async fn an_unknown_query_is_told_the_known_ones() {
 #[tokio::test]
 async fn updates_are_refused_or_have_an_outcome() {
     let (_engine, client, running) = shop().await;
-    let start = client.start::<Cart>("cart", ()).with_signal(Cart::add, "tea".into());
+    let start = client.start::<Cart>("cart", ()).with_signal(Cart::ADD, "tea");
     let cart = start.await.unwrap();
-    assert_eq!(cart.update(Cart::replace, (0, "cocoa".into())).await.unwrap(), "tea");
-    let rejected = cart.update(Cart::replace, (0, String::new())).await.unwrap_err();
+    assert_eq!(cart.update(Cart::REPLACE, (0, "cocoa")).await.unwrap(), "tea");
+    let rejected = cart.update(Cart::REPLACE, (0, String::new())).await.unwrap_err();
     let ClientError::UpdateRejected(failure) = rejected else { panic!("{rejected}") };
     assert_eq!(failure.message, "an item has a name");
-    let failed = cart.update(Cart::replace, (9, "x".into())).await.unwrap_err();
+    let failed = cart.update(Cart::REPLACE, (9, "x")).await.unwrap_err();
     let ClientError::UpdateFailed(failure) = failed else { panic!("{failed}") };
     assert_eq!(failure.message, "there is no such item");
     running.stop().await;
@@ -107,10 +107,10 @@ async fn updates_are_refused_or_have_an_outcome() {
 async fn an_update_is_accepted_first_and_completed_later() {
     let (_engine, client, running) = shop().await;
     let cart = client.start::<Cart>("cart", ()).await.unwrap();
-    let update = cart.update(Cart::wait_for, "tea".into()).id("one").start().await.unwrap();
-    cart.signal(Cart::announce, "milk".into()).await.unwrap();
+    let update = cart.update(Cart::WAIT_FOR, "tea").id("one").start().await.unwrap();
+    cart.signal(Cart::ANNOUNCE, "milk").await.unwrap();
     assert_eq!(update.result().await.unwrap(), 2);
-    let again = cart.update(Cart::wait_for, "tea".into()).id("one").await.unwrap();
+    let again = cart.update(Cart::WAIT_FOR, "tea").id("one").await.unwrap();
     assert_eq!(again, 2, "a repeat has the outcome of the first");
     running.stop().await;
 }
@@ -137,7 +137,7 @@ async fn what_operators_do_takes_effect_once_per_key() {
     cart.pause("lunch").key("lunch").await.unwrap();
     cart.unpause("lunch is over").await.unwrap();
     cart.pause("lunch").key("lunch").await.unwrap();
-    assert_eq!(cart.query(Cart::count, ()).await.unwrap(), 0, "it is not paused again");
+    assert_eq!(cart.query(Cart::COUNT, ()).await.unwrap(), 0, "it is not paused again");
     cart.terminate("closed").key("evening").await.unwrap();
     cart.terminate("closed").key("evening").await.unwrap();
     let error = cart.terminate("closed").await.unwrap_err();
@@ -154,7 +154,7 @@ async fn bad_requests_name_the_field() {
     let error = client.start::<Cart>("", ()).await.unwrap_err();
     let ClientError::Invalid(invalid) = &error else { panic!("{error}") };
     assert_eq!(invalid.problem, "is empty");
-    let error = client.handle::<Cart>("nobody").signal(Cart::pay, 1).await.unwrap_err();
+    let error = client.handle::<Cart>("nobody").signal(Cart::PAY, 1).await.unwrap_err();
     assert_eq!(error, ClientError::NotFound);
     let elsewhere = client.with_namespace("elsewhere");
     let error = elsewhere.start::<Cart>("cart", ()).await.unwrap_err();

@@ -15,7 +15,7 @@ impl Parent {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         let child = ctx.child::<Child>("the-child", 20).start().await?;
-        child.signal(Child::add, 1).await?;
+        child.signal(Child::ADD, 1).await?;
         let sum = child.result().await?;
         Ok(format!("the child says {sum}"))
     }
@@ -28,7 +28,7 @@ struct Child;
 impl Child {
     #[run]
     async fn run(ctx: &Context<Self>, begin: u32) -> abide::Result<u32> {
-        let more: u32 = ctx.receive(Self::add).await?;
+        let more: u32 = ctx.receive(Self::ADD).await?;
         Ok(begin + more)
     }
 
@@ -77,7 +77,7 @@ async fn a_cancelled_run_cleans_up_and_is_cancelled() {
     handle.cancel().reason("no time").await.unwrap();
     let error = handle.result().await.unwrap_err();
     assert!(matches!(error, ClientError::RunCancelled(_)), "{error}");
-    assert!(handle.query(Stoppable::cleaned, ()).await.unwrap());
+    assert!(handle.query(Stoppable::CLEANED, ()).await.unwrap());
     running.stop().await;
 }
 
@@ -90,6 +90,6 @@ async fn a_terminated_run_is_not_asked() {
     handle.terminate("enough").await.unwrap();
     let error = handle.result().await.unwrap_err();
     assert_eq!(error, ClientError::RunTerminated("enough".into()));
-    assert!(!handle.query(Stoppable::cleaned, ()).await.unwrap());
+    assert!(!handle.query(Stoppable::CLEANED, ()).await.unwrap());
     running.stop().await;
 }

@@ -36,7 +36,7 @@ impl Journey {
         for step in 0..3 {
             let steps = ctx.activity(Counted::step, step).await?;
             ctx.write(|state| state.steps = steps);
-            ctx.receive(Self::go).await?;
+            ctx.receive(Self::GO).await?;
         }
         Ok(ctx.read(|state| state.steps))
     }
@@ -79,9 +79,9 @@ async fn a_killed_worker_is_replaced_and_nothing_runs_twice() {
     for step in 1..=3 {
         let running = Running::start(worker(&engine, &gate));
         waiting(&handle, step).await;
-        assert_eq!(handle.query(Journey::steps, ()).await.unwrap(), u32::try_from(step).unwrap());
+        assert_eq!(handle.query(Journey::STEPS, ()).await.unwrap(), u32::try_from(step).unwrap());
         running.kill().await;
-        handle.signal(Journey::go, ()).await.unwrap();
+        handle.signal(Journey::GO, ()).await.unwrap();
     }
     let running = Running::start(worker(&engine, &gate));
     assert_eq!(handle.result().await.unwrap(), 3);
@@ -103,7 +103,7 @@ async fn a_run_goes_on_when_the_engine_is_opened_again() {
             _ => client.handle::<Journey>("journey"),
         };
         waiting(&handle, step).await;
-        handle.signal(Journey::go, ()).await.unwrap();
+        handle.signal(Journey::GO, ()).await.unwrap();
         if step == 3 {
             assert_eq!(handle.result().await.unwrap(), 3);
         }
@@ -122,7 +122,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     let running = Running::start(worker(&engine, &gate));
     let handle = engine.client().start::<Journey>("journey", ()).await.unwrap();
     waiting(&handle, 1).await;
-    handle.signal(Journey::go, ()).await.unwrap();
+    handle.signal(Journey::GO, ()).await.unwrap();
     running.kill().await;
     drop((engine, handle));
 
@@ -131,7 +131,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     let handle = engine.client().handle::<Journey>("journey");
     for step in 2..=3 {
         waiting(&handle, step).await;
-        handle.signal(Journey::go, ()).await.unwrap();
+        handle.signal(Journey::GO, ()).await.unwrap();
     }
     assert_eq!(handle.result().await.unwrap(), 3);
     running.stop().await;
@@ -201,7 +201,7 @@ async fn runs_that_do_not_fit_in_memory_are_replayed() {
     for step in 1..=3 {
         for handle in &handles {
             waiting(handle, step).await;
-            handle.signal(Journey::go, ()).await.unwrap();
+            handle.signal(Journey::GO, ()).await.unwrap();
         }
     }
     for handle in &handles {

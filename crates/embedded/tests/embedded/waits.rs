@@ -26,7 +26,7 @@ impl Order {
         let paid = ctx.wait_until(condition!("order.paid", |order| order.paid));
         let wait = paid.timeout(seconds(3600)).about("an order").actors(["anna"]);
         let Outcome::InTime(()) = wait.await? else { return Ok("timed out".into()) };
-        ctx.receive(Self::ship).await?;
+        ctx.receive(Self::SHIP).await?;
         Ok("shipped".into())
     }
 
@@ -89,12 +89,12 @@ async fn a_wait_is_listed_moved_and_followed() {
     advance(&clock, seconds(3600));
     assert_eq!(handle.waits().await.unwrap(), [moved], "its old deadline has no effect");
 
-    handle.signal(Order::pay, ()).await.unwrap();
+    handle.signal(Order::PAY, ()).await.unwrap();
     let wait = next(&mut follower).await;
     assert_eq!((wait.kind, wait.name.as_str(), wait.timer), (WaitKind::Signal, "ship", None));
     let endless = handle.reschedule_wait(wait.key, later).await.unwrap_err();
     assert!(matches!(endless, ClientError::Refused(Refusal::NoDeadline(_))), "{endless:?}");
-    handle.signal(Order::ship, ()).await.unwrap();
+    handle.signal(Order::SHIP, ()).await.unwrap();
     while follower.next().await.unwrap().is_some() {}
     assert_eq!(handle.result().await.unwrap(), "shipped");
     assert!(handle.waits().await.unwrap().is_empty());

@@ -8,7 +8,7 @@ use syn::{Ident, Type};
 use super::model::{Handler, Mark};
 use crate::signature::error;
 
-/// The added definitions: their kind, and their name in code and on the wire.
+/// The added definitions: their kind, and their name on the wire and, in upper case, in code.
 const BROUGHT: [(Mark, &str); 3] =
     [(Mark::Update, "decide"), (Mark::Signal, "decision"), (Mark::Query, "approvals")];
 
@@ -35,21 +35,18 @@ pub(super) fn check(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
 pub(super) fn constants() -> TokenStream {
     quote! {
         /// Answers a request for approval; an answer that is not accepted is rejected immediately.
-        #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const decide: ::abide::__private::UpdateDef<
+        pub const DECIDE: ::abide::__private::UpdateDef<
             Self,
-            ::abide::__private::approval::Answer,
+            (::abide::__private::approval::Answer,),
             ::abide::__private::approval::Receipt,
         > = ::abide::__private::approval::update();
 
         /// Answers a request for approval; the query shows whether the answer was accepted.
-        #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const decision: ::abide::__private::SignalDef<Self, ::abide::__private::approval::Answer> =
+        pub const DECISION: ::abide::__private::SignalDef<Self, (::abide::__private::approval::Answer,)> =
             ::abide::__private::approval::signal();
 
         /// Shows the state of every request for approval, and all answers to it.
-        #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const approvals: ::abide::__private::QueryDef<Self, (), ::abide::__private::approval::Report> =
+        pub const APPROVALS: ::abide::__private::QueryDef<Self, (), ::abide::__private::approval::Report> =
             ::abide::__private::approval::query();
     }
 }

@@ -5,11 +5,11 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
-    approvals,
+    approvals, handle,
     model::{Handler, Model},
 };
 
-/// The remaining impl block, its constants, and the trait impl that refers to them.
+/// The impl block, its constants, the trait impl that refers to them, and what clients call.
 pub(super) fn workflow(model: &Model) -> TokenStream {
     let Model { block, name, signals, queries, updates, .. } = model;
     let own = &block.self_ty;
@@ -19,21 +19,22 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
         .chain(queries.iter().map(query))
         .chain(updates.iter().map(update));
     let list = |handlers: &[Handler], more: TokenStream| {
-        let idents = handlers.iter().map(|handler| &handler.ident);
+        let idents = handlers.iter().map(Handler::constant);
         let more = model.approvals.as_ref().map(|_| more);
         quote!(&[#(&Self::#idents,)* #more])
     };
     let (signals, queries, updates) = (
-        list(signals, quote!(&Self::decision)),
-        list(queries, quote!(&Self::approvals)),
-        list(updates, quote!(&Self::decide)),
+        list(signals, quote!(&Self::DECISION)),
+        list(queries, quote!(&Self::APPROVALS)),
+        list(updates, quote!(&Self::DECIDE)),
     );
     let approving = model.approvals.as_ref().map(|field| approvals::way(own, field));
     let answers = model.approvals.as_ref().map(|_| approvals::constants());
     let (init, run) = (init(model), run(model));
     let (_, signature) = &model.run;
-    let (input, output, travels) =
-        (signature.input(), &signature.output.value, signature.travels());
+    let (list, input, output, travels) =
+        (signature.list(), signature.input(), &signature.output.value, signature.travels());
+    let handle = handle::expand(model);
     let definition = quote!(::abide::__private::definition);
     let unfinished_handlers = model.unfinished_handlers.as_ref().map(|case| {
         let policy = quote!(#definition::UnfinishedHandlers);
@@ -51,18 +52,21 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
 
         impl ::abide::__private::Workflow for #own {
             const NAME: &'static str = #name;
-            const ARGUMENTS: ::abide::__private::payload::Arguments<#input> = #travels;
+            const ARGUMENTS: ::abide::__private::payload::Arguments<#list> = #travels;
             const SIGNALS: &'static [&'static dyn #definition::SignalHandler<Self>] = #signals;
             const QUERIES: &'static [&'static dyn #definition::QueryHandler<Self>] = #queries;
             const UPDATES: &'static [&'static dyn #definition::UpdateHandler<Self>] = #updates;
             #unfinished_handlers
 
+            type Arguments = #list;
             type Input = #input;
             type Output = #output;
 
             #init
             #run
         }
+
+        #handle
     }
 }
 
@@ -106,14 +110,15 @@ fn run(model: &Model) -> TokenStream {
 fn signal(handler: &Handler) -> TokenStream {
     let kind = quote!(::abide::__private::definition::SignalCode);
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
-    let code = match &handler.method {
-        None => quote!(#kind::Keep),
-        Some(method) if handler.signature.asynchronous => quote! {
+    let method = &handler.ident;
+    let code = match (handler.handled, handler.signature.asynchronous) {
+        (false, _) => quote!(#kind::Keep),
+        (true, true) => quote! {
             #kind::Task(|ctx, #pattern| {
                 ::std::boxed::Box::pin(async move { Self::#method(&ctx, #(#names),*).await })
             })
         },
-        Some(method) => {
+        (true, false) => {
             quote!(#kind::Apply(|state, #pattern| Self::#method(state, #(#names),*)))
         }
     };
@@ -122,7 +127,7 @@ fn signal(handler: &Handler) -> TokenStream {
 
 fn query(handler: &Handler) -> TokenStream {
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
-    let method = &handler.method;
+    let method = &handler.ident;
     let answer = handler.signature.returned(&quote!(Self::#method(state, #(#names),*)));
     let code = quote!(|state, #pattern| #answer);
     let output = &handler.signature.output.value;
@@ -132,7 +137,7 @@ fn query(handler: &Handler) -> TokenStream {
 fn update(handler: &Handler) -> TokenStream {
     let kind = quote!(::abide::__private::definition::UpdateCode);
     let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
-    let (method, output) = (&handler.method, &handler.signature.output.value);
+    let (method, output) = (&handler.ident, &handler.signature.output.value);
     let code = if handler.signature.asynchronous {
         let result = handler.signature.returned(&quote!(Self::#method(&ctx, #(#names),*).await));
         quote!(#kind::Task(|ctx, #pattern| ::std::boxed::Box::pin(async move { #result })))
@@ -157,13 +162,12 @@ fn constant(
     code: &TokenStream,
     more: &TokenStream,
 ) -> TokenStream {
-    let Handler { ident, visibility, docs, name, signature, .. } = handler;
-    let (input, travels) = (signature.input(), signature.travels());
+    let Handler { visibility, docs, name, signature, .. } = handler;
+    let (list, travels, constant) = (signature.list(), signature.travels(), handler.constant());
     let kind = quote!(::abide::__private::#kind);
     quote! {
         #(#docs)*
-        #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        #visibility const #ident: #kind<Self, #input #output> =
+        #visibility const #constant: #kind<Self, #list #output> =
             #kind::new(#name, #travels, #code)#more;
     }
 }

@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    activity::{check_block, hidden, take_docs},
+    activity::{check_block, take_docs},
     attribute::Options,
     signature::{ContextRule, Signature, error},
 };
@@ -22,8 +22,10 @@ const CONTEXT: ContextRule =
     ContextRule { type_name: "Context", written: "ctx: &Context<Self>", by_reference: true };
 
 pub(super) struct Model {
-    /// The impl block with the remaining methods, the hidden ones included.
+    /// The impl block without marks and declarations.
     pub(super) block: ItemImpl,
+    /// Name of the workflow's type.
+    pub(super) ident: Ident,
     pub(super) name: LitStr,
     /// Name and signature of the run method.
     pub(super) run: (Ident, Signature),
@@ -45,9 +47,17 @@ pub(super) struct Handler {
     pub(super) docs: Vec<Attribute>,
     pub(super) name: LitStr,
     pub(super) signature: Signature,
-    /// Method that holds the code; `None` for a signal that the run receives.
-    pub(super) method: Option<Ident>,
+    /// Whether there is a method that holds the code, not a declared signal only.
+    pub(super) handled: bool,
     pub(super) validate: Option<Ident>,
+}
+
+impl Handler {
+    /// Name of the constant that holds the definition: `SEND_CARD` for `send_card`.
+    pub(super) fn constant(&self) -> Ident {
+        let name = self.ident.to_string().trim_start_matches("r#").to_uppercase();
+        Ident::new(&name, self.ident.span())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,11 +160,13 @@ impl Model {
                 approvals::check(mark, handlers)?;
             }
         }
-        let name = options.wire_name(&own_name(&block.self_ty)?);
+        let ident = own_name(&block.self_ty)?;
+        let name = options.wire_name(&ident);
         block.items = items;
         let Options { approvals, unfinished_handlers, .. } = options;
         Ok(Self {
             block,
+            ident,
             name,
             run,
             init,
@@ -206,7 +218,7 @@ impl Reader {
             visibility: method.vis,
             docs: take_docs(&mut method.attrs),
             signature,
-            method: None,
+            handled: false,
             validate: None,
         });
         Ok(())
@@ -240,15 +252,13 @@ impl Reader {
             Mark::Query => &mut self.queries,
             Mark::Run | Mark::Init | Mark::Update => &mut self.updates,
         };
-        let ident = method.sig.ident.clone();
-        method.sig.ident = hidden(&ident);
         handlers.push(Handler {
-            name: options.wire_name(&ident),
-            ident,
-            visibility: std::mem::replace(&mut method.vis, Visibility::Inherited),
-            docs: take_docs(&mut method.attrs),
+            name: options.wire_name(&method.sig.ident),
+            ident: method.sig.ident.clone(),
+            visibility: method.vis.clone(),
+            docs: take_docs(&mut method.attrs.clone()),
             signature,
-            method: Some(method.sig.ident.clone()),
+            handled: true,
             validate: options.validate,
         });
         self.items.push(ImplItem::Fn(method));

@@ -57,8 +57,8 @@ async fn the_plain_helper_works_and_leaves_no_uncancelled_timers() {
     let worker = glass.work::<PlainTimer>();
     let timer = glass.engine.client().start::<PlainTimer>("timer", at(5)).await.unwrap();
     for minute in 6..=25 {
-        timer.signal(PlainTimer::update_wake_up_time, at(minute)).await.unwrap();
-        assert_eq!(timer.query(PlainTimer::wake_up_time, ()).await.unwrap(), at(minute));
+        timer.signal(PlainTimer::UPDATE_WAKE_UP_TIME, at(minute)).await.unwrap();
+        assert_eq!(timer.query(PlainTimer::WAKE_UP_TIME, ()).await.unwrap(), at(minute));
         assert_eq!(glass.rows("timer").await, (1, 1));
     }
     glass.clock.move_to(at(24));
@@ -116,11 +116,11 @@ async fn the_basic_approval_is_approved_or_rejected_by_its_deadline() {
     let client = env.client();
     let deadline = env.now().saturating_add(hours(1));
     let approval = client.start::<Approval>("approved", deadline).await.unwrap();
-    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "PENDING");
+    assert_eq!(approval.query(Approval::STATUS, ()).await.unwrap(), "PENDING");
     env.skip(minutes(59)).await;
-    approval.signal(Approval::approve, ()).await.unwrap();
+    approval.signal(Approval::APPROVE, ()).await.unwrap();
     assert_eq!(approval.result().await.unwrap(), "APPROVED");
-    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "APPROVED");
+    assert_eq!(approval.query(Approval::STATUS, ()).await.unwrap(), "APPROVED");
 
     let deadline = env.now().saturating_add(hours(1));
     let approval = client.start::<Approval>("rejected", deadline).await.unwrap();
@@ -136,9 +136,9 @@ async fn the_deadline_of_a_condition_is_moved_in_place_too() {
     let (first, second) = (at(1), at(3));
     let approval = env.client().start::<Approval>("approval", first).await.unwrap();
     env.skip(Duration::ZERO).await;
-    approval.update(Approval::extend_deadline, second).await.unwrap();
+    approval.update(Approval::EXTEND_DEADLINE, second).await.unwrap();
     env.skip(hours(2)).await;
-    approval.signal(Approval::approve, ()).await.unwrap();
+    approval.signal(Approval::APPROVE, ()).await.unwrap();
     assert_eq!(approval.result().await.unwrap(), "APPROVED");
     let history = approval.history().await.unwrap();
     assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 1));
@@ -191,10 +191,10 @@ async fn several_extensions_are_taken_until_somebody_has_approved() {
     let run = env.client().start::<MultiExtension>("multi", at(1)).await.unwrap();
     env.skip(Duration::ZERO).await;
     for hour in 2..=5 {
-        run.signal(MultiExtension::extend_deadline, at(hour)).await.unwrap();
+        run.signal(MultiExtension::EXTEND_DEADLINE, at(hour)).await.unwrap();
     }
-    run.signal(MultiExtension::approve, ()).await.unwrap();
-    run.signal(MultiExtension::extend_deadline, at(100)).await.unwrap();
+    run.signal(MultiExtension::APPROVE, ()).await.unwrap();
+    run.signal(MultiExtension::EXTEND_DEADLINE, at(100)).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "APPROVED");
     assert_eq!(env.now(), at(5), "the last extension came after the approval");
     let history = run.history().await.unwrap();
@@ -241,7 +241,7 @@ async fn a_debounced_timer_fires_when_nothing_has_come_for_a_while() {
     let run = env.client().start::<Debounce>("debounce", ()).await.unwrap();
     for text in ["a", "b", "c"] {
         env.skip(seconds(50)).await;
-        run.signal(Debounce::write, text.to_owned()).await.unwrap();
+        run.signal(Debounce::WRITE, text.to_owned()).await.unwrap();
     }
     assert_eq!(run.result().await.unwrap(), ["a", "b", "c"]);
     assert_eq!(env.now().saturating_since(begun), seconds(3 * 50 + 60));
@@ -256,7 +256,7 @@ struct Offer;
 impl Offer {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Option<String>> {
-        Ok(ctx.receive(Self::answer).timeout(hours(1)).await?.in_time())
+        Ok(ctx.receive(Self::ANSWER).timeout(hours(1)).await?.in_time())
     }
 
     #[signal]
@@ -273,7 +273,7 @@ async fn the_deadline_of_a_wait_for_a_signal_is_moved_in_place_too() {
     let wait = offer.waits().await.unwrap().remove(0);
     offer.reschedule_wait(wait.key, begun + hours(3)).await.unwrap();
     env.skip(hours(1)).await;
-    offer.signal(Offer::answer, "yes".to_owned()).await.unwrap();
+    offer.signal(Offer::ANSWER, "yes").await.unwrap();
     assert_eq!(offer.result().await.unwrap(), Some("yes".into()));
     let history = offer.history().await.unwrap();
     assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 1));

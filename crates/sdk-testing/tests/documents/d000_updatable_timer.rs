@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide::{
-    ClientError, MoveError, Timestamp, Worker, WorkflowHandle,
+    ClientError, MoveError, Timestamp, Worker,
     event::{Fact, Mover},
     prelude::*,
 };
@@ -76,14 +76,14 @@ async fn environment() -> TestEnvironment {
     env
 }
 
-async fn auction(env: &TestEnvironment, length: Duration) -> WorkflowHandle<Auction> {
+async fn auction(env: &TestEnvironment, length: Duration) -> AuctionHandle {
     let auction = env.client().start::<Auction>("auction", length).await.unwrap();
     env.skip(Duration::ZERO).await;
     auction
 }
 
 /// Who moved deadlines, and to when.
-async fn moves(handle: &WorkflowHandle<Auction>) -> Vec<(Timestamp, Mover)> {
+async fn moves(handle: &AuctionHandle) -> Vec<(Timestamp, Mover)> {
     let history = handle.history().await.unwrap();
     let moved = history.iter().filter_map(|event| match &event.body.fact {
         Fact::TimerRescheduled(moved) => Some((moved.fire_at, moved.by.clone())),
@@ -93,7 +93,7 @@ async fn moves(handle: &WorkflowHandle<Auction>) -> Vec<(Timestamp, Mover)> {
 }
 
 /// One timer was started and fired, whatever happened to its deadline.
-async fn one_timer(handle: &WorkflowHandle<Auction>) {
+async fn one_timer(handle: &AuctionHandle) {
     let history = handle.history().await.unwrap();
     let counted = ["TimerStarted", "TimerFired", "TimerCancelled"];
     assert_eq!(counted.map(|name| count(&history, name)), [1, 1, 0]);
@@ -107,11 +107,11 @@ async fn a_signal_handler_extends_the_deadline_in_place() {
     let auction = auction(&env, minutes(5)).await;
     for _ in 0..3 {
         env.skip(minutes(1)).await;
-        auction.signal(Auction::bid, ()).await.unwrap();
+        auction.signal(Auction::BID, ()).await.unwrap();
     }
     let end = begun.saturating_add(minutes(8));
     assert_eq!(auction.result().await.unwrap(), end);
-    assert_eq!(auction.query(Auction::refused, ()).await.unwrap(), 0);
+    assert_eq!(auction.query(Auction::REFUSED, ()).await.unwrap(), 0);
     let moves = moves(&auction).await;
     assert_eq!(moves.len(), 3);
     assert_eq!(moves[2], (end, Mover::Code));
@@ -124,7 +124,7 @@ async fn an_update_shortens_the_deadline_and_answers_at_once() {
     let begun = env.now();
     let auction = auction(&env, days(1)).await;
     let end = begun.saturating_add(minutes(1));
-    auction.update(Auction::close_at, end).await.unwrap();
+    auction.update(Auction::CLOSE_AT, end).await.unwrap();
     assert_eq!(env.now(), begun, "it took no time");
     assert_eq!(auction.result().await.unwrap(), end);
     one_timer(&auction).await;
@@ -135,7 +135,7 @@ async fn another_branch_of_the_workflow_moves_the_deadline() {
     let env = environment().await;
     let begun = env.now();
     let auction = auction(&env, minutes(2)).await;
-    auction.signal(Auction::extend_every_minute, 3).await.unwrap();
+    auction.signal(Auction::EXTEND_EVERY_MINUTE, 3).await.unwrap();
     let end = begun.saturating_add(minutes(5));
     assert_eq!(auction.result().await.unwrap(), end);
     assert_eq!(moves(&auction).await.len(), 3);
@@ -167,9 +167,9 @@ async fn a_query_tells_the_deadline_at_any_time() {
     let env = environment().await;
     let begun = env.now();
     let auction = auction(&env, minutes(5)).await;
-    let closes = || async { auction.query(Auction::closes, ()).await.unwrap() };
+    let closes = || async { auction.query(Auction::CLOSES, ()).await.unwrap() };
     assert_eq!(closes().await, Some(begun.saturating_add(minutes(5))));
-    auction.signal(Auction::bid, ()).await.unwrap();
+    auction.signal(Auction::BID, ()).await.unwrap();
     assert_eq!(closes().await, Some(begun.saturating_add(minutes(6))));
     auction.result().await.unwrap();
     assert_eq!(closes().await, None, "there is none any more");
@@ -182,13 +182,13 @@ async fn code_is_told_why_a_deadline_cannot_be_moved() {
     let auction = auction(&env, minutes(5)).await;
     env.skip(minutes(1)).await;
     let refused = |at: Timestamp| {
-        let update = auction.update(Auction::close_at, at);
+        let update = auction.update(Auction::CLOSE_AT, at);
         async { update.await.unwrap_err().to_string() }
     };
     assert!(refused(begun).await.contains("is in the past"));
     assert!(refused(Timestamp::NEVER).await.contains("cannot be moved to never"));
     assert!(moves(&auction).await.is_empty());
-    auction.update(Auction::close_at, env.now()).await.unwrap();
+    auction.update(Auction::CLOSE_AT, env.now()).await.unwrap();
     assert_eq!(auction.result().await.unwrap(), env.now(), "now is soon enough");
 }
 
@@ -206,10 +206,10 @@ async fn a_moved_deadline_survives_a_restart() {
     site.pass(hours(2));
     let worker = site.work(auctions);
     let auction = site.client().handle::<Auction>("auction");
-    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    let closes = auction.query(Auction::CLOSES, ()).await.unwrap();
     assert_eq!(closes, Some(begun.saturating_add(days(1))), "a query sees it immediately");
-    auction.signal(Auction::bid, ()).await.unwrap();
-    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    auction.signal(Auction::BID, ()).await.unwrap();
+    let closes = auction.query(Auction::CLOSES, ()).await.unwrap();
     assert_eq!(closes, Some(begun.saturating_add(days(1) + minutes(1))), "and builds on it");
     site.pass(days(1));
     assert_eq!(auction.result().await.unwrap(), site.now());
@@ -229,7 +229,7 @@ impl Guarded {
         let limit = ctx.now().saturating_add(hours(1));
         let ready = condition!("ready", |it| it.ready);
         match wait.as_str() {
-            "signal" => ctx.receive(Self::go).await,
+            "signal" => ctx.receive(Self::GO).await,
             "condition for ever" => ctx.wait_until(ready).await,
             "condition" => {
                 let wait = ctx.wait_until(ready).timeout(minutes(5)).not_after(limit);
@@ -309,7 +309,7 @@ async fn a_wait_shows_who_may_move_its_end_and_who_did() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Guarded>()).await.unwrap();
     let begun = env.now();
-    let start = env.client().start::<Guarded>("guarded", "condition".to_owned());
+    let start = env.client().start::<Guarded>("guarded", "condition");
     let run = start.await.unwrap();
     env.skip(Duration::ZERO).await;
     let wait = run.waits().await.unwrap().remove(0);
@@ -358,7 +358,7 @@ async fn an_acknowledged_extension_counts_although_the_timer_has_fired_before_a_
     let auction = site.client().start::<Auction>("auction", minutes(5)).await.unwrap();
     until(&auction, started).await;
     worker.kill().await;
-    auction.signal(Auction::bid, ()).await.unwrap();
+    auction.signal(Auction::BID, ()).await.unwrap();
     site.pass(minutes(5));
     until(&auction, |fact| matches!(fact, Fact::TimerFired(_))).await;
     site.reopen().await;
@@ -366,7 +366,7 @@ async fn an_acknowledged_extension_counts_although_the_timer_has_fired_before_a_
     let auction = site.client().handle::<Auction>("auction");
     until(&auction, |fact| matches!(fact, Fact::TimerRescheduled(_))).await;
     let end = begun.saturating_add(minutes(6));
-    assert_eq!(auction.query(Auction::closes, ()).await.unwrap(), Some(end));
+    assert_eq!(auction.query(Auction::CLOSES, ()).await.unwrap(), Some(end));
     let wait = auction.waits().await.unwrap().remove(0);
     assert_eq!(wait.until, end, "the engine waits for it, too");
     site.pass(minutes(1));
@@ -406,7 +406,7 @@ async fn a_deadline_is_moved_during_a_task_until_it_has_come() {
     let worker = glass.work::<Held>();
     let held = glass.engine.client().start::<Held>("held", ()).await.unwrap();
     until(&held, started).await;
-    held.signal(Held::look, ()).await.unwrap();
+    held.signal(Held::LOOK, ()).await.unwrap();
     IN_TASK.entered().await;
     held.reschedule_timer("timer-1", begun.saturating_add(seconds(8))).await.unwrap();
     assert_eq!(glass.due("held").await, [begun.saturating_add(seconds(8))]);
@@ -452,9 +452,9 @@ async fn a_thousand_extensions_by_a_handler_leave_one_due_row_and_one_wait_row()
     let auction = glass.engine.client().start::<Auction>("auction", minutes(5)).await.unwrap();
     until(&auction, started).await;
     for _ in 0..1_000 {
-        auction.signal(Auction::bid, ()).await.unwrap();
+        auction.signal(Auction::BID, ()).await.unwrap();
     }
-    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    let closes = auction.query(Auction::CLOSES, ()).await.unwrap();
     assert_eq!(closes, Some(begun.saturating_add(minutes(1_005))));
     assert_eq!(glass.rows("auction").await, (1, 1));
     assert_eq!(timers(&auction.history().await.unwrap()).len(), 1);

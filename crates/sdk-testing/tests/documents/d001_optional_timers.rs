@@ -44,31 +44,31 @@ impl Waits {
     async fn run(ctx: &Context<Self>, then: String) -> abide::Result<String> {
         match then.as_str() {
             "activity" => {
-                ctx.receive(Self::first).await?;
+                ctx.receive(Self::FIRST).await?;
                 ctx.activity(act_a, ()).await
             }
             "child" => {
-                ctx.receive(Self::first).await?;
+                ctx.receive(Self::FIRST).await?;
                 ctx.child::<Child>("child-1", ()).await
             }
             "sleep" => {
-                let payload = ctx.receive(Self::first).await?;
+                let payload = ctx.receive(Self::FIRST).await?;
                 ctx.sleep(seconds(5)).await?;
                 Ok(payload)
             }
             "two activities" => {
-                ctx.receive(Self::first).await?;
+                ctx.receive(Self::FIRST).await?;
                 let one = ctx.activity(act_a, ()).await?;
-                ctx.receive(Self::second).await?;
+                ctx.receive(Self::SECOND).await?;
                 Ok(one + &ctx.activity(act_b, ()).await?)
             }
             "two children" => {
                 let one = async {
-                    ctx.receive(Self::first).await?;
+                    ctx.receive(Self::FIRST).await?;
                     ctx.child::<Child>("child-of-first", ()).await
                 };
                 let two = async {
-                    ctx.receive(Self::second).await?;
+                    ctx.receive(Self::SECOND).await?;
                     ctx.child::<Child>("child-of-second", ()).await
                 };
                 let (one, two) = join!(one, two);
@@ -78,7 +78,7 @@ impl Waits {
                 ctx.sleep_until(Timestamp::NEVER).await?;
                 Ok("slept".into())
             }
-            _ => ctx.receive(Self::first).await,
+            _ => ctx.receive(Self::FIRST).await,
         }
     }
 
@@ -104,13 +104,13 @@ fn today(worker: Worker) -> Worker {
     worker.max_cached_runs(0)
 }
 
-async fn old_run(site: &Site, then: &str) -> abide::WorkflowHandle<Waits> {
+async fn old_run(site: &Site, then: &str) -> WaitsHandle {
     let start = site.client().start::<Waits>("waits", then.to_owned());
-    start.with_signal(Waits::first, "payload".into()).await.unwrap()
+    start.with_signal(Waits::FIRST, "payload").await.unwrap()
 }
 
 /// The run completed, and no timer of a wait without deadline ever came into its history.
-async fn completed(handle: &abide::WorkflowHandle<Waits>, expected: &str) {
+async fn completed(handle: &WaitsHandle, expected: &str) {
     assert_eq!(handle.result().await.unwrap(), expected);
     let history = handle.history().await.unwrap();
     assert!(timers(&history).iter().all(|timer| !timer.optional()), "none leaks");
@@ -121,9 +121,9 @@ async fn completed(handle: &abide::WorkflowHandle<Waits>, expected: &str) {
 async fn timer_origin_09_a_recorded_optional_timer_is_matched() {
     let env = TestEnvironment::new().await;
     env.worker(today).await.unwrap();
-    let waits = env.client().start::<Waits>("waits", "nothing".to_owned()).await.unwrap();
+    let waits = env.client().start::<Waits>("waits", "nothing").await.unwrap();
     env.skip(days(1)).await;
-    waits.signal(Waits::first, "payload".into()).await.unwrap();
+    waits.signal(Waits::FIRST, "payload").await.unwrap();
     assert_eq!(waits.result().await.unwrap(), "payload");
     let history = waits.history().await.unwrap();
     assert_eq!((timers(&history).len(), count(&history, "TimerFired")), (1, 0));
@@ -174,7 +174,7 @@ async fn timer_origin_13_two_optional_timers_are_absent() {
     old.task([activity("activity-1", "A")]).await;
     let activities = site.work(|worker| worker.activity(act_a));
     old.task([]).await;
-    handle.signal(Waits::second, "payload".into()).await.unwrap();
+    handle.signal(Waits::SECOND, "payload").await.unwrap();
     old.task([activity("activity-2", "B")]).await;
     drop(old);
     activities.kill().await;
@@ -186,17 +186,17 @@ async fn timer_origin_13_two_optional_timers_are_absent() {
 #[tokio::test]
 async fn two_optional_timers_interleaved_with_children_are_absent() {
     let site = Site::open().await;
-    let start = site.client().start::<Waits>("waits", "two children".to_owned());
+    let start = site.client().start::<Waits>("waits", "two children");
     let handle = start.await.unwrap();
     let mut old = OldWorker::connect(site.engine());
     old.task([]).await;
     // The second wait ends first.
-    handle.signal(Waits::second, "2".into()).await.unwrap();
+    handle.signal(Waits::SECOND, "2").await.unwrap();
     old.task([child("child-of-second", "Child")]).await;
     drop(old);
     let worker = site.work(today);
     until(&handle, |fact| matches!(fact, Fact::ChildCompleted(_))).await;
-    handle.signal(Waits::first, "1".into()).await.unwrap();
+    handle.signal(Waits::FIRST, "1").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "child-of-first child-of-second");
     let history = handle.history().await.unwrap();
     assert_eq!(count(&history, "TaskFailed"), 0);
@@ -210,19 +210,19 @@ async fn two_optional_timers_interleaved_with_children_are_absent() {
 #[tokio::test]
 async fn an_optional_timer_that_nothing_drops_leaks_to_history_and_is_matched_from_then_on() {
     let site = Site::open().await;
-    let start = site.client().start::<Waits>("waits", "nothing".to_owned());
+    let start = site.client().start::<Waits>("waits", "nothing");
     let handle = start.await.unwrap();
     OldWorker::connect(site.engine()).task([]).await;
     assert!(timers(&handle.history().await.unwrap()).is_empty());
     let worker = site.work(today);
     for looked in 1..=3 {
-        handle.signal(Waits::look, ()).await.unwrap();
-        assert_eq!(handle.query(Waits::looked, ()).await.unwrap(), looked);
+        handle.signal(Waits::LOOK, ()).await.unwrap();
+        assert_eq!(handle.query(Waits::LOOKED, ()).await.unwrap(), looked);
         let timers = timers(&handle.history().await.unwrap());
         assert_eq!(timers.len(), 1, "written once");
         assert!(timers[0].optional());
     }
-    handle.signal(Waits::first, "payload".into()).await.unwrap();
+    handle.signal(Waits::FIRST, "payload").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "payload");
     assert_eq!(count(&handle.history().await.unwrap(), "TaskFailed"), 0);
     worker.kill().await;
@@ -232,11 +232,11 @@ async fn an_optional_timer_that_nothing_drops_leaks_to_history_and_is_matched_fr
 #[tokio::test]
 async fn a_far_sleep_that_an_old_history_lacks_blocks_the_run() {
     let site = Site::open().await;
-    let start = site.client().start::<Waits>("waits", "far sleep".to_owned());
+    let start = site.client().start::<Waits>("waits", "far sleep");
     let handle = start.await.unwrap();
     OldWorker::connect(site.engine()).task([]).await;
     let worker = site.work(today);
-    handle.signal(Waits::look, ()).await.unwrap();
+    handle.signal(Waits::LOOK, ()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let described = handle.describe().await.unwrap();
     assert_eq!(described.status, RunStatus::ReplayBlocked);

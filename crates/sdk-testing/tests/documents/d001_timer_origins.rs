@@ -33,16 +33,16 @@ impl One {
                 ctx.sleep(time).await?;
                 return Ok("slept".into());
             }
-            "for ever" => return ctx.receive(Self::my_event).await,
+            "for ever" => return ctx.receive(Self::MY_EVENT).await,
             "until the end of time" => {
                 ctx.sleep_until(Timestamp::NEVER).await?;
                 return Ok("slept".into());
             }
             "sleep and look" => {
                 ctx.sleep(time).await?;
-                ctx.receive(Self::my_event).timeout(Duration::ZERO).await?
+                ctx.receive(Self::MY_EVENT).timeout(Duration::ZERO).await?
             }
-            _ => ctx.receive(Self::my_event).timeout(time).await?,
+            _ => ctx.receive(Self::MY_EVENT).timeout(time).await?,
         };
         Ok(signal.in_time().unwrap_or_else(|| "timed out".into()))
     }
@@ -344,7 +344,7 @@ async fn timer_origin_08_a_signal_wait_of_no_time_starts_no_timer() {
     let input = ("sleep and look".to_owned(), minutes(1));
     let one = env.client().start::<One>("one", input).await.unwrap();
     env.skip(seconds(30)).await;
-    one.signal(One::my_event, "here".into()).await.unwrap();
+    one.signal(One::MY_EVENT, "here").await.unwrap();
     assert_eq!(one.result().await.unwrap(), "here", "what is there is taken");
     assert_eq!(timers(&one.history().await.unwrap()).len(), 1, "that of the sleep");
 }
@@ -402,7 +402,7 @@ async fn a_late_firing_after_the_event_won_changes_nothing() {
     let one = site.client().start::<One>("one", input).await.unwrap();
     until(&one, |fact| matches!(fact, Fact::TimerStarted(_))).await;
     worker.kill().await;
-    one.signal(One::my_event, "in time".into()).await.unwrap();
+    one.signal(One::MY_EVENT, "in time").await.unwrap();
     site.pass(minutes(5));
     until(&one, |fact| matches!(fact, Fact::TimerFired(_))).await;
     let worker = site.work(ones);

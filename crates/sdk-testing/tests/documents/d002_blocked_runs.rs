@@ -96,14 +96,14 @@ approval! {
     Sleeps: |ctx| ctx.sleep(minutes(5)).await;
     Acts: |ctx| ctx.activity(notify, ()).await;
     HasChild: |ctx| ctx.child::<Clerk>("child", ()).await;
-    Receives: |ctx| ctx.receive(Self::done).await;
+    Receives: |ctx| ctx.receive(Self::DONE).await;
     HasSideEffect: |ctx| {
         ctx.side_effect(|| 7)?;
-        ctx.receive(Self::done).await
+        ctx.receive(Self::DONE).await
     };
     IsPatched: |ctx| {
         ctx.patched("better");
-        ctx.receive(Self::done).await
+        ctx.receive(Self::DONE).await
     };
     ContinuesAsNew: |ctx| Err::<(), _>(ctx.continue_as_new(()));
     SleepsAndActs: |ctx| {
@@ -111,7 +111,7 @@ approval! {
         slept.and(acted)
     };
     SleepsAndReceives: |ctx| {
-        let (slept, received) = join!(ctx.sleep(minutes(5)), ctx.receive(Self::done));
+        let (slept, received) = join!(ctx.sleep(minutes(5)), ctx.receive(Self::DONE));
         slept.and(received)
     };
 }

@@ -68,8 +68,8 @@ async fn when_the_predicate_wins_the_timer_is_cancelled_and_then_the_wait_is_sat
     let approval = env.client().start::<Approval>("approval", Some(minutes(5))).await.unwrap();
     env.skip(minutes(4)).await;
     // An update that leaves the predicate false wakes no code.
-    assert!(!approval.update(Approval::mark_ready, false).await.unwrap());
-    assert!(approval.update(Approval::mark_ready, true).await.unwrap());
+    assert!(!approval.update(Approval::MARK_READY, false).await.unwrap());
+    assert!(approval.update(Approval::MARK_READY, true).await.unwrap());
     assert_eq!(approval.result().await.unwrap(), "approved");
     assert_eq!(env.now().saturating_since(begun), minutes(4));
     let history = approval.history().await.unwrap();
@@ -100,7 +100,7 @@ async fn a_condition_without_timeout_writes_no_timer_and_waits_for_ever() {
     let env = environment().await;
     let approval = env.client().start::<Approval>("approval", None).await.unwrap();
     env.skip(years(10)).await;
-    approval.update(Approval::mark_ready, true).await.unwrap();
+    approval.update(Approval::MARK_READY, true).await.unwrap();
     assert_eq!(approval.result().await.unwrap(), "approved");
     let history = approval.history().await.unwrap();
     assert!(timers(&history).is_empty());
@@ -113,7 +113,7 @@ async fn key_and_fingerprint_stand_on_the_wait_on_its_timer_and_on_its_end() {
     for (id, approve) in [("approved", true), ("timed-out", false)] {
         let approval = env.client().start::<Approval>(id, Some(minutes(5))).await.unwrap();
         if approve {
-            approval.update(Approval::mark_ready, true).await.unwrap();
+            approval.update(Approval::MARK_READY, true).await.unwrap();
         }
         approval.result().await.unwrap();
         let conditions = conditions(&approval.history().await.unwrap());
@@ -161,9 +161,9 @@ async fn the_order_in_history_decides_between_predicate_and_deadline() {
         if deadline_first {
             site.pass(minutes(5));
             until(&payment, |fact| matches!(fact, Fact::TimerFired(_))).await;
-            payment.signal(Payment::pay, ()).await.unwrap();
+            payment.signal(Payment::PAY, ()).await.unwrap();
         } else {
-            payment.signal(Payment::pay, ()).await.unwrap();
+            payment.signal(Payment::PAY, ()).await.unwrap();
             site.pass(minutes(5));
             until(&payment, |fact| matches!(fact, Fact::TimerFired(_))).await;
         }
@@ -263,10 +263,10 @@ impl Inbox {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
         let minute = minutes(1);
-        let none = ctx.receive(Self::none).timeout(minute).await?;
-        let one = ctx.receive(Self::one).timeout(minute).await?;
-        let two = ctx.receive(Self::two).timeout(minute).await?;
-        let flag = ctx.receive(Self::flag).timeout(minute).await?;
+        let none = ctx.receive(Self::NONE).timeout(minute).await?;
+        let one = ctx.receive(Self::ONE).timeout(minute).await?;
+        let two = ctx.receive(Self::TWO).timeout(minute).await?;
+        let flag = ctx.receive(Self::FLAG).timeout(minute).await?;
         Ok(vec![format!("{none:?}"), format!("{one:?}"), format!("{two:?}"), format!("{flag:?}")])
     }
 
@@ -289,10 +289,10 @@ async fn a_signal_in_time_is_told_from_a_timeout_whatever_its_arguments() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Inbox>()).await.unwrap();
     let inbox = env.client().start::<Inbox>("inbox", ()).await.unwrap();
-    inbox.signal(Inbox::none, ()).await.unwrap();
-    inbox.signal(Inbox::one, None).await.unwrap();
-    inbox.signal(Inbox::two, ("Ann".to_owned(), 2)).await.unwrap();
-    inbox.signal(Inbox::flag, false).await.unwrap();
+    inbox.signal(Inbox::NONE, ()).await.unwrap();
+    inbox.signal(Inbox::ONE, None).await.unwrap();
+    inbox.signal(Inbox::TWO, ("Ann", 2)).await.unwrap();
+    inbox.signal(Inbox::FLAG, false).await.unwrap();
     let expected = ["InTime(())", "InTime(None)", r#"InTime(("Ann", 2))"#, "InTime(false)"];
     assert_eq!(inbox.result().await.unwrap(), expected);
     let empty = env.client().start::<Inbox>("empty", ()).await.unwrap();

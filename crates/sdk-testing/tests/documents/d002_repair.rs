@@ -63,8 +63,8 @@ async fn fired_unseen() -> Site {
     site
 }
 
-fn handle(site: &Site) -> abide::WorkflowHandle<Approval> {
-    site.client().handle("approval")
+fn handle(site: &Site) -> ApprovalHandle {
+    site.client().handle::<Approval>("approval")
 }
 
 fn deleted_due(row: &DueRow) -> Write {
@@ -220,12 +220,12 @@ impl Scene {
         let ready = condition!("ready", |it| it.ready);
         match scene.as_str() {
             "sleep" => ctx.sleep(hours(1)).await,
-            "signal" => ctx.receive(Self::go).await,
-            "signal in time" => ctx.receive(Self::go).timeout(hours(1)).await.map(drop),
+            "signal" => ctx.receive(Self::GO).await,
+            "signal in time" => ctx.receive(Self::GO).timeout(hours(1)).await.map(drop),
             "condition" => ctx.wait_until(ready).await,
             "condition in time" => ctx.wait_until(ready).timeout(hours(1)).await.map(drop),
             "activity" => ctx.activity(nobody_does_this, ()).await,
-            "child" => ctx.child::<Scene>("of-scene", "sleep".to_owned()).await,
+            "child" => ctx.child::<Scene>("of-scene", "sleep").await,
             _ => Ok(()),
         }
     }
@@ -269,7 +269,7 @@ async fn every_open_run_says_what_it_does_and_what_will_make_it_go_on() {
     assert_eq!(shown("sleep").await, (Liveness::Paused, vec![Due, Operator]));
     worker.kill().await;
 
-    let start = |id: &'static str| client.start::<Scene>(id, "sleep".to_owned());
+    let start = |id: &'static str| client.start::<Scene>(id, "sleep");
     start("waiting").await.unwrap();
     assert_eq!(shown("waiting").await, (Liveness::TaskWaiting, vec![Task]));
     start("delayed").delay(hours(1)).await.unwrap();

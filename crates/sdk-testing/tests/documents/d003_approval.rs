@@ -61,7 +61,7 @@ async fn a_decision_has_several_outcomes_and_ends_the_wait() {
     ] {
         let id = format!("reviewed-{decision:?}");
         let run = env.client().start::<Reviewed>(id, input("r")).await.unwrap();
-        run.signal(Reviewed::decision, Answer::decide("r", "ada", decision)).await.unwrap();
+        run.signal(Reviewed::DECISION, Answer::decide("r", "ada", decision)).await.unwrap();
         assert_eq!(run.result().await.unwrap(), expected);
     }
 }
@@ -80,14 +80,14 @@ async fn the_status_and_all_attempts_are_told_by_a_query_with_name_reason_and_ti
     let env = environment().await;
     let run = env.client().start::<Reviewed>("reviewed", input("r")).await.unwrap();
     let stranger = Answer::approve("r", "mallory");
-    run.signal(Reviewed::decision, stranger).await.unwrap();
-    let standing = run.query(Reviewed::approvals, ()).await.unwrap().requests.remove(0);
+    run.signal(Reviewed::DECISION, stranger).await.unwrap();
+    let standing = run.query(Reviewed::APPROVALS, ()).await.unwrap().requests.remove(0);
     assert_eq!(standing.status, Status::Open);
     let answer = Answer::approve("r", "ada").comment("looks right");
-    let receipt = run.update(Reviewed::decide, answer).await.unwrap();
+    let receipt = run.update(Reviewed::DECIDE, answer).await.unwrap();
     run.result().await.unwrap();
 
-    let standing = run.query(Reviewed::approvals, ()).await.unwrap().requests.remove(0);
+    let standing = run.query(Reviewed::APPROVALS, ()).await.unwrap().requests.remove(0);
     assert_eq!((standing.status, standing.decision.as_deref()), (Status::Decided, Some("approve")));
     let [refused, taken] = &standing.entries[..] else { panic!("two attempts: {standing:?}") };
     assert!(matches!(refused.judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
@@ -99,10 +99,10 @@ async fn the_status_and_all_attempts_are_told_by_a_query_with_name_reason_and_ti
 async fn an_approver_without_permission_is_refused_at_once() {
     let env = environment().await;
     let run = env.client().start::<Reviewed>("reviewed", input("r")).await.unwrap();
-    let refused = run.update(Reviewed::decide, Answer::approve("r", "mallory")).await;
+    let refused = run.update(Reviewed::DECIDE, Answer::approve("r", "mallory")).await;
     let Err(ClientError::UpdateRejected(failure)) = refused else { panic!("{refused:?}") };
     assert!(matches!(Refusal::of(&failure), Some(Refusal::NotAllowed { .. })));
-    run.update(Reviewed::decide, Answer::approve("r", "ada")).await.unwrap();
+    run.update(Reviewed::DECIDE, Answer::approve("r", "ada")).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "r: Approve by ada");
 }
 
@@ -111,12 +111,12 @@ async fn a_duplicate_does_not_overwrite_an_earlier_decision() {
     let env = environment().await;
     let run = env.client().start::<Levels>("levels", ()).await.unwrap();
     let answer = || Answer::approve("second", "ada").key("click-1");
-    run.signal(Levels::decision, answer()).await.unwrap();
-    run.signal(Levels::decision, answer()).await.unwrap();
-    run.signal(Levels::decision, Answer::reject("second", "ada")).await.unwrap();
-    run.signal(Levels::decision, Answer::approve("first", "ada")).await.unwrap();
+    run.signal(Levels::DECISION, answer()).await.unwrap();
+    run.signal(Levels::DECISION, answer()).await.unwrap();
+    run.signal(Levels::DECISION, Answer::reject("second", "ada")).await.unwrap();
+    run.signal(Levels::DECISION, Answer::approve("first", "ada")).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "third level was silent");
-    let second = run.query(Levels::approvals, ()).await.unwrap().requests.remove(1);
+    let second = run.query(Levels::APPROVALS, ()).await.unwrap().requests.remove(1);
     let judged: Vec<_> = second.entries.iter().map(|entry| &entry.judgement).collect();
     assert!(matches!(
         judged[..],
@@ -158,7 +158,7 @@ impl Simple {
 async fn a_simple_request_is_rejected_by_itself_when_time_is_up() {
     let env = environment().await;
     let answered = env.client().start::<Simple>("answered", ()).await.unwrap();
-    answered.signal(Simple::decision, Answer::approve("simple", "ada")).await.unwrap();
+    answered.signal(Simple::DECISION, Answer::approve("simple", "ada")).await.unwrap();
     assert_eq!(answered.result().await.unwrap(), "yes, says ada");
     let silent = env.client().start::<Simple>("silent", ()).await.unwrap();
     assert_eq!(silent.result().await.unwrap(), "no, by default");
@@ -192,7 +192,7 @@ async fn levels_decide_one_after_the_other_whenever_their_answers_came() {
     let env = environment().await;
     let run = env.client().start::<Levels>("levels", ()).await.unwrap();
     for level in ["third", "first", "second"] {
-        run.signal(Levels::decision, Answer::approve(level, "ada")).await.unwrap();
+        run.signal(Levels::DECISION, Answer::approve(level, "ada")).await.unwrap();
     }
     assert_eq!(run.result().await.unwrap(), "all levels said yes");
 }
@@ -201,8 +201,8 @@ async fn levels_decide_one_after_the_other_whenever_their_answers_came() {
 async fn a_level_that_says_no_ends_the_chain() {
     let env = environment().await;
     let run = env.client().start::<Levels>("levels", ()).await.unwrap();
-    run.signal(Levels::decision, Answer::approve("first", "ada")).await.unwrap();
-    run.signal(Levels::decision, Answer::reject("second", "grace")).await.unwrap();
+    run.signal(Levels::DECISION, Answer::approve("first", "ada")).await.unwrap();
+    run.signal(Levels::DECISION, Answer::reject("second", "grace")).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "second level said no, by [\"grace\"]");
 }
 
@@ -211,7 +211,7 @@ async fn a_level_that_is_silent_ends_the_chain_after_its_own_time() {
     let env = environment().await;
     let begun = env.now();
     let run = env.client().start::<Levels>("levels", ()).await.unwrap();
-    run.update(Levels::decide, Answer::approve("first", "ada")).await.unwrap();
+    run.update(Levels::DECIDE, Answer::approve("first", "ada")).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "second level was silent");
     assert_eq!(env.now().saturating_since(begun), hours(1));
 }
@@ -234,7 +234,7 @@ impl Escalating {
         let mut note = "";
         if verdict.timed_out() {
             note = ", escalated";
-            let mail = ctx.activity(send_mail, "manager".into());
+            let mail = ctx.activity(send_mail, "manager");
             mail.start_to_close(seconds(10)).await?;
             let request = request.approver("manager").timeout(hours(24));
             verdict = ctx.approval(request).await?;
@@ -251,9 +251,9 @@ async fn an_escalation_gives_a_manager_more_time() {
     let env = environment().await;
     let run = env.client().start::<Escalating>("escalating", ()).await.unwrap();
     env.skip(hours(2)).await;
-    let refused = run.update(Escalating::decide, Answer::approve("expense", "mallory")).await;
+    let refused = run.update(Escalating::DECIDE, Answer::approve("expense", "mallory")).await;
     assert!(matches!(refused, Err(ClientError::UpdateRejected(_))));
-    let receipt = run.update(Escalating::decide, Answer::approve("expense", "manager")).await;
+    let receipt = run.update(Escalating::DECIDE, Answer::approve("expense", "manager")).await;
     assert_eq!(receipt.unwrap().effect, Effect::Decided);
     assert_eq!(run.result().await.unwrap(), "Approve by manager, escalated");
 }

@@ -30,7 +30,7 @@ impl Asking {
             .max_extensions(2);
         let mut verdict = ctx.approval(request.clone()).await?;
         if verdict.timed_out() {
-            ctx.receive(Self::ask_again).await?;
+            ctx.receive(Self::ASK_AGAIN).await?;
             verdict = ctx.approval(request.fallback(Decision::Reject)).await?;
         }
         Ok(format!("{:?} by {:?}", verdict.choice(), verdict.decided_by()))
@@ -135,13 +135,13 @@ async fn an_answer_during_downtime_of_all_workers_is_judged_by_the_order_in_hist
     worker.kill().await;
     site.pass(hours(1));
     until(&both, |fact| matches!(fact, Fact::TimerFired(_))).await;
-    both.signal(Both::decision, Answer::approve("legal", "ada")).await.unwrap();
+    both.signal(Both::DECISION, Answer::approve("legal", "ada")).await.unwrap();
     site.reopen().await;
     let worker = site.work(set_up);
     let both = site.client().handle::<Both>("both");
-    let legal = both.query(Both::approvals, ()).await.unwrap().requests.remove(0);
+    let legal = both.query(Both::APPROVALS, ()).await.unwrap().requests.remove(0);
     assert_eq!(legal.status, Status::TimedOut);
-    both.update(Both::decide, Answer::approve("finance", "ada")).await.unwrap();
+    both.update(Both::DECIDE, Answer::approve("finance", "ada")).await.unwrap();
     assert_eq!(both.result().await.unwrap(), (false, true));
     replay_history::<Both>(both.history().await.unwrap()).unwrap();
     worker.kill().await;
@@ -155,15 +155,15 @@ async fn a_late_answer_survives_a_restart_and_counts_when_it_is_asked_again() {
     until(&asking, opened).await;
     site.pass(hours(1));
     until(&asking, timed_out).await;
-    let late = asking.update(Asking::decide, approve("ada").key("click-1")).await.unwrap();
+    let late = asking.update(Asking::DECIDE, approve("ada").key("click-1")).await.unwrap();
     assert_eq!(late.effect, Effect::Late);
     worker.kill().await;
     site.reopen().await;
     let worker = site.work(set_up);
     let asking = site.client().handle::<Asking>("asking");
-    let repeat = asking.update(Asking::decide, approve("ada").key("click-1")).await.unwrap();
+    let repeat = asking.update(Asking::DECIDE, approve("ada").key("click-1")).await.unwrap();
     assert_eq!(repeat, late);
-    asking.signal(Asking::ask_again, ()).await.unwrap();
+    asking.signal(Asking::ASK_AGAIN, ()).await.unwrap();
     assert_eq!(asking.result().await.unwrap(), "Some(Approve) by [\"ada\"]");
     let history = asking.history().await.unwrap();
     assert_eq!(count(&history, "WaitOpened"), 1, "an early answer needs no wait");
@@ -181,7 +181,7 @@ async fn a_client_moves_the_deadline_as_often_as_the_request_allows_over_a_hando
     let wait = asking.waits().await.unwrap().remove(0);
     asking.reschedule_wait(wait.key, begun + hours(2)).await.unwrap();
     site.pass(minutes(90));
-    asking.update(Asking::decide, Answer::delegate("budget", "ada", "grace")).await.unwrap();
+    asking.update(Asking::DECIDE, Answer::delegate("budget", "ada", "grace")).await.unwrap();
     worker.kill().await;
     site.reopen().await;
     let worker = site.work(set_up);
@@ -195,7 +195,7 @@ async fn a_client_moves_the_deadline_as_often_as_the_request_allows_over_a_hando
     let refused = asking.reschedule_wait(wait.key, begun + hours(4)).await;
     assert!(matches!(refused, Err(ClientError::Refused(_))), "{refused:?}");
     site.pass(minutes(80));
-    asking.update(Asking::decide, approve("grace")).await.unwrap();
+    asking.update(Asking::DECIDE, approve("grace")).await.unwrap();
     assert_eq!(asking.result().await.unwrap(), "Some(Approve) by [\"grace\"]");
     replay_history::<Asking>(asking.history().await.unwrap()).unwrap();
     worker.kill().await;
@@ -233,7 +233,7 @@ async fn a_move_of_the_deadline_during_a_handover_is_kept() {
     let slow = site.client().start::<Slow>("slow", ()).await.unwrap();
     until(&slow, opened).await;
     let wait = slow.waits().await.unwrap().remove(0);
-    slow.signal(Slow::hand_over, ()).await.unwrap();
+    slow.signal(Slow::HAND_OVER, ()).await.unwrap();
     HANDOVER.entered().await;
     slow.reschedule_wait(wait.key.clone(), begun + hours(5)).await.unwrap();
     HANDOVER.open();
@@ -246,7 +246,7 @@ async fn a_move_of_the_deadline_during_a_handover_is_kept() {
     assert_eq!((shown.key, shown.since, shown.until), (wait.key, begun, begun + hours(5)));
     assert_eq!(shown.details.unwrap().actors, ["grace"]);
     site.pass(hours(4));
-    slow.update(Slow::decide, approve("grace")).await.unwrap();
+    slow.update(Slow::DECIDE, approve("grace")).await.unwrap();
     assert!(slow.result().await.unwrap());
     replay_history::<Slow>(slow.history().await.unwrap()).unwrap();
     worker.kill().await;

@@ -107,7 +107,7 @@ impl Listener {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         Ok(match ctx.receive_any().timeout(minutes(30)).await? {
-            Outcome::InTime(signal) => match signal.read(Self::paid) {
+            Outcome::InTime(signal) => match signal.read(Self::PAID) {
                 Some(cents) => format!("{} {}", signal.name(), cents?),
                 None => signal.name().to_owned(),
             },
@@ -129,10 +129,10 @@ async fn a_wait_for_any_signal_tells_which_came() {
     let client = env.client();
     let one = client.start::<Listener>("one", ()).await.unwrap();
     env.skip(minutes(29)).await;
-    one.signal(Listener::paid, 4200).await.unwrap();
+    one.signal(Listener::PAID, 4200).await.unwrap();
     assert_eq!(one.result().await.unwrap(), "paid 4200");
     let two = client.start::<Listener>("two", ()).await.unwrap();
-    two.signal(Listener::refused, ()).await.unwrap();
+    two.signal(Listener::REFUSED, ()).await.unwrap();
     assert_eq!(two.result().await.unwrap(), "refused");
     let three = client.start::<Listener>("three", ()).await.unwrap();
     three.signal_untyped("from elsewhere", Vec::new()).await.unwrap();
@@ -228,11 +228,11 @@ struct Order;
 impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        match ctx.receive(Self::paid).timeout(minutes(30)).await? {
+        match ctx.receive(Self::PAID).timeout(minutes(30)).await? {
             Outcome::InTime(by) => Ok(format!("paid by {by}")),
             Outcome::TimedOut => {
                 // A signal that came too late for the wait is not lost: the next wait takes it.
-                let late = ctx.receive(Self::paid).timeout(seconds(1)).await?;
+                let late = ctx.receive(Self::PAID).timeout(seconds(1)).await?;
                 Ok(late.in_time().map_or("timed out".into(), |by| format!("late: {by}")))
             }
         }
@@ -258,13 +258,13 @@ async fn signal_or_timeout_is_decided_by_the_order_in_history() {
         worker.kill().await;
         let fired = |fact: &Fact| matches!(fact, Fact::TimerFired(_));
         if signal_first {
-            order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
+            order.signal(Order::PAID, "Ann").await.unwrap();
             site.pass(minutes(30));
             until(&order, fired).await;
         } else {
             site.pass(minutes(30));
             until(&order, fired).await;
-            order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
+            order.signal(Order::PAID, "Ann").await.unwrap();
         }
         let worker = site.work(orders);
         let expected = if signal_first { "paid by Ann" } else { "late: Ann" };

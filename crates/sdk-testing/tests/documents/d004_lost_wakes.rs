@@ -159,7 +159,7 @@ struct Order;
 impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, timeout: Duration) -> abide::Result<Option<String>> {
-        Ok(ctx.receive(Self::paid).timeout(timeout).await?.in_time())
+        Ok(ctx.receive(Self::PAID).timeout(timeout).await?.in_time())
     }
 
     #[signal]
@@ -176,7 +176,7 @@ async fn a_signal_after_a_restart_wakes_the_run() {
     worker.kill().await;
     site.reopen().await;
     let order = site.client().handle::<Order>("order");
-    order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
+    order.signal(Order::PAID, "Ann").await.unwrap();
     let worker = site.work(all);
     assert_eq!(order.result().await.unwrap(), Some("Ann".into()));
     worker.kill().await;
@@ -193,7 +193,7 @@ impl SlowStarter {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         FIRST_TASK.pass();
-        ctx.receive(Self::paid).await
+        ctx.receive(Self::PAID).await
     }
 
     #[signal]
@@ -207,7 +207,7 @@ async fn a_signal_during_a_task_is_never_lost() {
     let worker = site.work(|worker| worker.workflow::<SlowStarter>());
     let slow = site.client().start::<SlowStarter>("slow", ()).await.unwrap();
     FIRST_TASK.entered().await;
-    slow.signal(SlowStarter::paid, "Ann".to_owned()).await.unwrap();
+    slow.signal(SlowStarter::PAID, "Ann").await.unwrap();
     FIRST_TASK.open();
     assert_eq!(slow.result().await.unwrap(), "Ann");
     let expected =
@@ -242,7 +242,7 @@ async fn a_timer_that_fires_during_a_task_is_never_lost() {
     let worker = site.work(|worker| worker.workflow::<SlowSleeper>());
     let slow = site.client().start::<SlowSleeper>("slow", ()).await.unwrap();
     until(&slow, started).await;
-    slow.signal(SlowSleeper::look, ()).await.unwrap();
+    slow.signal(SlowSleeper::LOOK, ()).await.unwrap();
     LATER_TASK.entered().await;
     // Less than the task timeout, so that it is not given to another worker.
     let rows = site.log_rows("slow").await;
@@ -268,7 +268,7 @@ async fn a_fact_and_the_task_that_it_causes_are_written_together() {
     let order = site.client().start::<Order>("order", hours(1)).await.unwrap();
     until(&order, started).await;
     worker.kill().await;
-    order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
+    order.signal(Order::PAID, "Ann").await.unwrap();
     site.crash();
     let rows = site.rows("order").await;
     let kinds: Vec<_> = rows.tasks.iter().map(|task| task.key.kind).collect();
@@ -293,7 +293,7 @@ impl Everything {
         let recorded = policy().recorded();
         let own = ctx.activity(Flaky::call, ()).retry(recorded).await?;
         ctx.sleep(minutes(1)).await?;
-        assert!(ctx.receive(Self::nothing).timeout(minutes(1)).await?.timed_out());
+        assert!(ctx.receive(Self::NOTHING).timeout(minutes(1)).await?.timed_out());
         let never = ctx.wait_until(condition!("never", |it| it.never));
         assert!(never.timeout(minutes(1)).await?.timed_out());
         ctx.sleep(minutes(1)).await?;
@@ -375,7 +375,7 @@ async fn work_that_is_given_again_is_given_whole() {
     let bank = || Bank(Arc::clone(&attempts));
     let set_up = |worker: Worker| worker.workflow::<Sale>().activities(bank());
     let worker = site.work(set_up);
-    let start = site.client().start::<Sale>("sale", ("card-7".to_owned(), 4200));
+    let start = site.client().start::<Sale>("sale", ("card-7", 4200));
     let sale = start.await.unwrap();
     while attempts.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
@@ -492,7 +492,7 @@ async fn of_many_signals_at_the_same_time_none_is_lost() {
     let senders: Vec<_> = (0..100)
         .map(|_| {
             let counter = counter.clone();
-            tokio::spawn(async move { counter.signal(Counter::add, ()).await })
+            tokio::spawn(async move { counter.signal(Counter::ADD, ()).await })
         })
         .collect();
     for sender in senders {

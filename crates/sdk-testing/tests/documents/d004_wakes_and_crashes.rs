@@ -26,8 +26,8 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
         FIRST_TASK.pass();
-        let first = ctx.receive(Self::paid).await?;
-        Ok(vec![first, ctx.receive(Self::paid).await?])
+        let first = ctx.receive(Self::PAID).await?;
+        Ok(vec![first, ctx.receive(Self::PAID).await?])
     }
 
     #[signal]
@@ -41,8 +41,8 @@ async fn signals_during_a_task_survive_a_crash() {
     let worker = site.work(|worker| worker.workflow::<Order>());
     let order = site.client().start::<Order>("order", ()).await.unwrap();
     FIRST_TASK.entered().await;
-    order.signal(Order::paid, "Ann".to_owned()).await.unwrap();
-    order.signal(Order::paid, "Bob".to_owned()).await.unwrap();
+    order.signal(Order::PAID, "Ann").await.unwrap();
+    order.signal(Order::PAID, "Bob").await.unwrap();
     worker.kill().await;
     site.crash();
     FIRST_TASK.open();
@@ -81,7 +81,7 @@ async fn a_move_and_a_firing_during_a_task_survive_a_crash() {
     let worker = site.work(|worker| worker.workflow::<Sleeper>());
     let sleeper = site.client().start::<Sleeper>("sleeper", ()).await.unwrap();
     until(&sleeper, started).await;
-    sleeper.signal(Sleeper::look, ()).await.unwrap();
+    sleeper.signal(Sleeper::LOOK, ()).await.unwrap();
     LATER_TASK.entered().await;
     sleeper.reschedule_timer("timer-1", begun + seconds(8)).await.unwrap();
     let rows = site.log_rows("sleeper").await;

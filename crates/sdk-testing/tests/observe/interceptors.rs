@@ -44,7 +44,7 @@ impl Chain {
         seen.push(ctx.activity(whose, ()).await?);
         seen.push(ctx.local_activity(whose, ()).await?);
         if depth == 0 {
-            let heard: String = ctx.receive(Chain::hear).await?;
+            let heard: String = ctx.receive(Chain::HEAR).await?;
             seen.push(heard);
             return Ok(seen);
         }
@@ -52,7 +52,7 @@ impl Chain {
             return Err(ctx.continue_as_new(1));
         }
         let child = ctx.child::<Self>("child", 0).start().await?;
-        child.signal(Chain::hear, "heard".to_owned()).await?;
+        child.signal(Chain::HEAR, "heard").await?;
         seen.extend(child.result().await?);
         Ok(seen)
     }
@@ -105,8 +105,8 @@ async fn in_the_handler_of_a_message_its_headers_come_first() {
     env.worker(set_up).await.unwrap();
     env.client().with_interceptor(Tenant("acme")).start::<Chain>("chain", 0).await.unwrap();
     let other = env.client().with_interceptor(Tenant("other")).handle::<Chain>("chain");
-    assert_eq!(other.update(Chain::ask, ()).await.unwrap(), "other");
-    other.signal(Chain::hear, "done".into()).await.unwrap();
+    assert_eq!(other.update(Chain::ASK, ()).await.unwrap(), "other");
+    other.signal(Chain::HEAR, "done").await.unwrap();
     assert_eq!(other.result().await.unwrap(), ["acme", "acme", "acme", "done"]);
 }
 
@@ -186,7 +186,7 @@ impl Order {
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         ctx.activity(whose, ()).await?;
         ctx.sleep(days(1)).await?;
-        ctx.receive(Order::close).await
+        ctx.receive(Order::CLOSE).await
     }
 
     #[signal]
@@ -228,10 +228,10 @@ async fn an_interceptor_sees_everything_once_also_with_replays() {
         ]
     );
     worker.restart().await.unwrap();
-    assert_eq!(order.update(Order::add, 1).await.unwrap(), 2);
+    assert_eq!(order.update(Order::ADD, 1).await.unwrap(), 2);
     worker.restart().await.unwrap();
-    assert_eq!(order.query(Order::total, ()).await.unwrap(), 5);
-    order.signal(Order::close, ()).await.unwrap();
+    assert_eq!(order.query(Order::TOTAL, ()).await.unwrap(), 5);
+    order.signal(Order::CLOSE, ()).await.unwrap();
     worker.restart().await.unwrap();
     order.result().await.unwrap();
     assert_eq!(
@@ -268,19 +268,19 @@ async fn a_message_that_is_refused_changes_nothing() {
         |worker: abide::Worker| worker.workflow::<Order>().activity(whose).interceptor(Gate);
     let worker = env.worker(set_up).await.unwrap();
     let order = env.client().start::<Order>("order", ()).await.unwrap();
-    let refused = order.update(Order::add, 1).await.unwrap_err();
+    let refused = order.update(Order::ADD, 1).await.unwrap_err();
     assert!(matches!(&refused, ClientError::UpdateRejected(_)), "{refused}");
     assert!(refused.to_string().contains("add needs a tenant"), "{refused}");
-    order.signal(Order::close, ()).await.unwrap();
+    order.signal(Order::CLOSE, ()).await.unwrap();
     env.skip(days(2)).await;
     worker.restart().await.unwrap();
     assert_eq!(order.waits().await.unwrap()[0].name, "close");
 
     // The bad one panics in the interceptor: the query fails, and the run is not harmed.
     let bad = env.client().with_interceptor(Tenant("bad")).handle::<Order>("order");
-    let failed = bad.query(Order::total, ()).await.unwrap_err().to_string();
+    let failed = bad.query(Order::TOTAL, ()).await.unwrap_err().to_string();
     assert!(failed.contains("the gate breaks"), "{failed}");
     let good = env.client().with_interceptor(Tenant("acme")).handle::<Order>("order");
-    good.signal(Order::close, ()).await.unwrap();
+    good.signal(Order::CLOSE, ()).await.unwrap();
     good.result().await.unwrap();
 }

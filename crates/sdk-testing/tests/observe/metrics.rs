@@ -43,7 +43,7 @@ async fn a_worker_counts_its_work_by_type_and_result() {
     env.fail_attempt(charge, 1, "busy");
     let paid = env.client().start::<Order>("paid", 7).await.unwrap();
     let free = env.client().start::<Order>("free", 0).await.unwrap();
-    assert_eq!(paid.query(Order::total, ()).await.unwrap(), 5);
+    assert_eq!(paid.query(Order::TOTAL, ()).await.unwrap(), 5);
     worker.restart().await.unwrap();
     assert_eq!(paid.result().await.unwrap(), 7);
     free.result().await.unwrap_err();

@@ -33,7 +33,7 @@ impl Order {
         ctx.sleep(days(1)).await?;
         if child {
             ctx.child::<Self>("the-child", false).await?;
-            ctx.receive(Order::close).await?;
+            ctx.receive(Order::CLOSE).await?;
         }
         Ok(())
     }
@@ -110,14 +110,14 @@ async fn long_life() -> Vec<SpanData> {
     worker.restart().await.expect("it works");
     env.skip(hours(40)).await;
     env.crash().await.expect("it works");
-    assert_eq!(order.update(Order::add, 1).await.expect("it works"), 2);
+    assert_eq!(order.update(Order::ADD, 1).await.expect("it works"), 2);
     worker.restart().await.expect("it works");
-    assert_eq!(order.query(Order::total, ()).await.expect("it works"), 5);
-    order.signal(Order::close, ()).await.expect("it works");
+    assert_eq!(order.query(Order::TOTAL, ()).await.expect("it works"), 5);
+    order.signal(Order::CLOSE, ()).await.expect("it works");
     order.result().await.expect("it works");
     // A query replays the closed run.
     worker.restart().await.expect("it works");
-    assert_eq!(order.query(Order::total, ()).await.expect("it works"), 5);
+    assert_eq!(order.query(Order::TOTAL, ()).await.expect("it works"), 5);
     exporter.get_finished_spans().expect("it works")
 }
 

@@ -119,7 +119,7 @@ impl Clerk {
     #[run]
     async fn run(ctx: &Context<Self>, job: Job) -> abide::Result<String> {
         match job {
-            Job::Copy => ctx.activity(Desk::copy, "letter".into()).await,
+            Job::Copy => ctx.activity(Desk::copy, "letter").await,
             Job::Fails { trouble, until, retry } => {
                 ctx.activity(Desk::fails, (trouble, until)).retry(retry).await
             }
@@ -140,7 +140,7 @@ impl Clerk {
             }
             Job::OneMachine => {
                 let queue = ctx.activity(Desk::here, ()).await?;
-                let call = ctx.activity(Desk::copy, "file".into()).queue(queue);
+                let call = ctx.activity(Desk::copy, "file").queue(queue);
                 call.schedule_to_start(MINUTE).await
             }
         }

@@ -185,7 +185,7 @@ async fn a_scope_is_cancelled_by_a_signal() {
     site.work(|worker| worker.workflow::<Import>().activity(report));
     let import = site.client().start::<Import>("import", ()).await.unwrap();
     until(&import, |fact| matches!(fact, Fact::TimerStarted(_))).await;
-    import.signal(Import::stop, "wrong file".into()).await.unwrap();
+    import.signal(Import::STOP, "wrong file").await.unwrap();
     assert_eq!(import.result().await.unwrap(), "reported: wrong file");
     PAGE.check("a scope is cancelled by a signal", &import.history().await.unwrap());
 }
@@ -245,7 +245,7 @@ impl Call {
         let called = call.await;
         if matches!(called, Err(Error::Cancelled)) {
             // The result of the activity, which the code ignores, must appear in history.
-            ctx.receive(Self::end).await?;
+            ctx.receive(Self::END).await?;
         }
         called
     }
@@ -257,7 +257,7 @@ impl Call {
 /// A run that waits for its activity, and what the test needs of the activity.
 struct Calling {
     site: Site,
-    call: WorkflowHandle<Call>,
+    call: CallHandle,
     running: watch::Receiver<bool>,
     gate: watch::Sender<bool>,
 }
@@ -317,7 +317,7 @@ async fn the_run_does_not_wait_for_an_attempt_that_it_only_asks() {
     calling.runs().await;
     calling.cancel().await;
     until(&calling.call, |fact| matches!(fact, Fact::ActivityCancelled(_))).await;
-    calling.call.signal(Call::end, ()).await.unwrap();
+    calling.call.signal(Call::END, ()).await.unwrap();
     assert!(cancelled(&calling.call).await.is_some());
     calling.check("try-cancel, and an attempt runs").await;
 }
@@ -349,7 +349,7 @@ async fn an_abandoned_activity_goes_on() {
     until(&calling.call, |fact| matches!(fact, Fact::TimerStarted(_))).await;
     calling.gate.send_replace(true);
     until(&calling.call, |fact| matches!(fact, Fact::ActivityCompleted(_))).await;
-    calling.call.signal(Call::end, ()).await.unwrap();
+    calling.call.signal(Call::END, ()).await.unwrap();
     assert!(cancelled(&calling.call).await.is_some());
     calling.check("the activity is abandoned").await;
 }
@@ -404,7 +404,7 @@ impl Parent {
 
 async fn parent(site: &Site, way: &str) -> WorkflowHandle<Parent> {
     site.work(|worker| worker.workflow::<Parent>().workflow::<Stay>());
-    let parent = site.client().start::<Parent>("parent", way.into()).await.unwrap();
+    let parent = site.client().start::<Parent>("parent", way).await.unwrap();
     until(&parent, |fact| matches!(fact, Fact::ChildStarted(_))).await;
     let child = site.client().handle::<Stay>("child");
     until(&child, |fact| matches!(fact, Fact::TimerStarted(_))).await;
@@ -462,12 +462,12 @@ impl Race {
             _ = ctx.child::<Stay>("child", ()).on_cancel(OnCancel::Cancel) => "child",
             _ = ctx.activity(give_back, ()).queue("nowhere") => "activity",
             _ = ctx.sleep(days(1)) => "sleep",
-            _ = ctx.receive(Self::never) => "receive",
+            _ = ctx.receive(Self::NEVER) => "receive",
             _ = ctx.wait_until(condition!("race.over", |race: &Self| race.over)) => "condition",
             _ = ctx.approval(Request::new("race")) => "approval",
             _ = ctx.scope(async { ctx.shield(ctx.sleep(days(2)).into_future()).await }) => "scope",
             _ = ctx.cancelled() => "request",
-            _ = ctx.receive(Self::go) => "go",
+            _ = ctx.receive(Self::GO) => "go",
         };
         ctx.sleep(hours(1)).await?;
         Ok(winner.into())
@@ -486,7 +486,7 @@ async fn the_losers_of_a_select_are_cancelled() {
     site.work(|worker| worker.workflow::<Race>().workflow::<Stay>());
     let race = site.client().start::<Race>("race", ()).await.unwrap();
     until(&race, |fact| matches!(fact, Fact::ChildStarted(_))).await;
-    race.signal(Race::go, ()).await.unwrap();
+    race.signal(Race::GO, ()).await.unwrap();
     until(&race, |fact| matches!(fact, Fact::ExternalCancelDelivered(_))).await;
     until(&race, |fact| matches!(fact, Fact::ChildCancelled(_))).await;
     let waits = site.shown("race").await.waits;

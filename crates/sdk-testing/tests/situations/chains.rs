@@ -5,8 +5,8 @@ mod retry;
 mod schedule;
 
 use abide::{
-    Client, ClientError, WorkflowHandle, event::Event, ids::RunId, list::RunStatus, payload,
-    prelude::*,
+    Client, ClientError, WorkflowHandle, client::Handled, event::Event, ids::RunId,
+    list::RunStatus, payload, prelude::*,
 };
 use abide_core::event::Fact;
 use abide_embedded::{Embedded, Limits};
@@ -27,7 +27,7 @@ impl Sum {
         if missing == 0 {
             return Ok(sum);
         }
-        let number = ctx.receive(Self::add).await?;
+        let number = ctx.receive(Self::ADD).await?;
         Err(ctx.continue_as_new((sum + number, missing - 1)))
     }
 
@@ -54,10 +54,10 @@ fn next_run(history: &[Event]) -> Option<RunId> {
 }
 
 /// The histories of all runs, from the first on.
-async fn chain<W: abide::Workflow>(first: &WorkflowHandle<W>) -> Vec<Vec<Event>> {
+async fn chain<W: Handled>(first: &WorkflowHandle<W>) -> Vec<Vec<Event>> {
     let mut chain = vec![first.history().await.unwrap()];
     while let Some(next) = next_run(chain.last().unwrap()) {
-        chain.push(first.clone().run(next).history().await.unwrap());
+        chain.push(first.run(next).as_ref().history().await.unwrap());
     }
     chain
 }
@@ -67,7 +67,7 @@ async fn a_run_goes_on_in_a_new_one() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Sum>()).await.unwrap();
     let sum = env.client().start::<Sum>("sum", (1, 1)).await.unwrap();
-    sum.signal(Sum::add, 2).await.unwrap();
+    sum.signal(Sum::ADD, 2).await.unwrap();
     assert_eq!(sum.result().await.unwrap(), 3);
     let runs = chain(&sum).await;
     PAGE.check("a run continues as new", &runs[0]);
@@ -81,8 +81,8 @@ async fn a_run_goes_on_in_a_new_one() {
 async fn signals_that_were_not_read_go_along() {
     let env = TestEnvironment::new().await;
     let sum = env.client().start::<Sum>("sum", (0, 2)).await.unwrap();
-    sum.signal(Sum::add, 2).await.unwrap();
-    sum.signal(Sum::add, 3).await.unwrap();
+    sum.signal(Sum::ADD, 2).await.unwrap();
+    sum.signal(Sum::ADD, 3).await.unwrap();
     env.worker(|worker| worker.workflow::<Sum>()).await.unwrap();
     assert_eq!(sum.result().await.unwrap(), 5);
     PAGE.check("the next run, when a signal was not read", &chain(&sum).await[1]);
@@ -93,10 +93,10 @@ async fn updates_that_are_not_finished_go_along() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Sum>()).await.unwrap();
     let sum = env.client().start::<Sum>("sum", (0, 2)).await.unwrap();
-    let asked = sum.update(Sum::ask, ()).start().await.unwrap();
-    sum.signal(Sum::add, 2).await.unwrap();
+    let asked = sum.update(Sum::ASK, ()).start().await.unwrap();
+    sum.signal(Sum::ADD, 2).await.unwrap();
     let answered_by = asked.result().await.unwrap();
-    sum.signal(Sum::add, 3).await.unwrap();
+    sum.signal(Sum::ADD, 3).await.unwrap();
     assert_eq!(sum.result().await.unwrap(), 5);
     let runs = chain(&sum).await;
     assert_eq!(next_run(&runs[0]).unwrap().to_string(), answered_by);
@@ -108,8 +108,8 @@ async fn an_update_that_is_not_finished_holds_a_run_that_returns_at_once() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Sum>()).await.unwrap();
     let sum = env.client().start::<Sum>("sum", (0, 1)).await.unwrap();
-    let asked = sum.update(Sum::ask, ()).start().await.unwrap();
-    sum.signal(Sum::add, 2).await.unwrap();
+    let asked = sum.update(Sum::ASK, ()).start().await.unwrap();
+    sum.signal(Sum::ADD, 2).await.unwrap();
     assert_eq!(sum.result().await.unwrap(), 2);
     let runs = chain(&sum).await;
     assert_eq!(asked.result().await.unwrap(), next_run(&runs[0]).unwrap().to_string());
@@ -125,7 +125,7 @@ impl Reader {
     #[run]
     async fn run(ctx: &Context<Self>, mut sum: u32) -> abide::Result<u32> {
         while !ctx.suggests_continue_as_new() {
-            match ctx.receive(Self::add).await? {
+            match ctx.receive(Self::ADD).await? {
                 0 => return Ok(sum),
                 number => sum += number,
             }
@@ -142,7 +142,7 @@ async fn many_signals_that_were_not_read_are_read_by_the_next_run() {
     let engine = Embedded::builder().limits(soon_long()).in_memory().await;
     let reader = engine.client().start::<Reader>("reader", 0).await.unwrap();
     for number in std::iter::repeat_n(1, 25).chain([0]) {
-        reader.signal(Reader::add, number).await.unwrap();
+        reader.signal(Reader::ADD, number).await.unwrap();
     }
     engine.worker().build_id("test").workflow::<Reader>().spawn();
     assert_eq!(reader.result().await.unwrap(), 25);

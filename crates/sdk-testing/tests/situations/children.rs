@@ -37,12 +37,12 @@ impl Kid {
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<u32> {
         match plan.as_str() {
             "fail" => Err(Error::fail("no luck")),
-            "stay" => ctx.receive(Self::go).await,
+            "stay" => ctx.receive(Self::GO).await,
             "sleep" => ctx.sleep(hours(1)).await.map(|()| 0),
             "go on" => Err(ctx.continue_as_new("8".to_owned())),
             "third time" if ctx.attempt() < 3 => Err(Error::fail("not yet")),
             "third time" => Ok(3),
-            "buy" => ctx.child::<Self>("till", "pay".to_owned()).await,
+            "buy" => ctx.child::<Self>("till", "pay").await,
             "pay" => ctx.activity(charge, 100).retry(RetryPolicy::once()).await,
             "start my parent" => ctx.child::<Parent>("parent", String::new()).await,
             number => number.parse().map_err(Error::from_source),
@@ -70,19 +70,15 @@ impl Parent {
         let twice = RetryPolicy::default().maximum_attempts(2);
         let three = RetryPolicy::default().maximum_attempts(3);
         match plan.as_str() {
-            "limit the run" => {
-                ctx.child::<Kid>("kid", "sleep".to_owned()).run_timeout(minutes(1)).await
-            }
+            "limit the run" => ctx.child::<Kid>("kid", "sleep").run_timeout(minutes(1)).await,
             "limit all runs" => {
-                let kid = ctx.child::<Kid>("kid", "sleep".to_owned()).retry(three);
+                let kid = ctx.child::<Kid>("kid", "sleep").retry(three);
                 kid.run_timeout(minutes(1)).execution_timeout(seconds(90)).await
             }
-            "let the engine retry" => {
-                ctx.child::<Kid>("kid", "third time".to_owned()).retry(three).await
-            }
-            "retry" => ctx.child::<Kid>("kid", "fail".to_owned()).retry(twice.recorded()).await,
+            "let the engine retry" => ctx.child::<Kid>("kid", "third time").retry(three).await,
+            "retry" => ctx.child::<Kid>("kid", "fail").retry(twice.recorded()).await,
             "every hour" => {
-                let kid = ctx.child::<Kid>("kid", "7".to_owned()).cron("0 * * * *").memo("of", &1);
+                let kid = ctx.child::<Kid>("kid", "7").cron("0 * * * *").memo("of", &1);
                 let kid = kid.task_timeout(seconds(5)).start().await?;
                 ctx.sleep(minutes(150)).await?;
                 kid.cancel().await?;
@@ -217,7 +213,7 @@ impl Witness {
     #[run]
     async fn run(ctx: &Context<Self>, attempts: u32) -> abide::Result<String> {
         let policy = RetryPolicy::default().maximum_attempts(attempts);
-        let failed = ctx.child::<Kid>("kid", "fail".to_owned()).retry(policy).await;
+        let failed = ctx.child::<Kid>("kid", "fail").retry(policy).await;
         let Err(Error::Child(failed)) = failed else { return Err(Error::fail("no failure")) };
         let ChildFailure { workflow, retry_state, not_started, .. } = *failed;
         assert!(not_started.is_none());

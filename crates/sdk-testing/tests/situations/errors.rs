@@ -170,8 +170,8 @@ async fn a_client_gets_the_error_of_run_update_and_query() {
     let checkout = client.start::<Checkout>("checkout", 9).await.unwrap();
     assert_eq!(cause(checkout.result().await), Some(Refused::TooMuch(9)));
 
-    let payment = client.start::<Payment>("payment", "wait".to_owned()).await.unwrap();
-    assert_eq!(cause(payment.query(Payment::rest, ()).await), Some(Refused::TooMuch(7)));
-    assert_eq!(cause(payment.update(Payment::close, 0).await), Some(Refused::Nothing));
+    let payment = client.start::<Payment>("payment", "wait").await.unwrap();
+    assert_eq!(cause(payment.query(Payment::REST, ()).await), Some(Refused::TooMuch(7)));
+    assert_eq!(cause(payment.update(Payment::CLOSE, 0).await), Some(Refused::Nothing));
     payment.result().await.unwrap();
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use abide::{Client, ClientError, Worker, WorkflowHandle, event::Fact, prelude::*};
+use abide::{Client, ClientError, Worker, event::Fact, prelude::*};
 use abide_sdk_testing::TestEnvironment;
 
 use crate::{
@@ -116,7 +116,7 @@ impl Buyer {
     async fn run(ctx: &Context<Self>, errand: Errand) -> abide::Result<u32> {
         let quick = RetryPolicy::default().initial_interval(Duration::from_millis(10));
         match errand {
-            Errand::Price => ctx.local_activity(Shop::price, "pen".into()).await,
+            Errand::Price => ctx.local_activity(Shop::price, "pen").await,
             Errand::Busy { attempts, longest_delay_ms } => {
                 let longest = Duration::from_millis(longest_delay_ms);
                 ctx.local_activity(Shop::busy, attempts)
@@ -139,12 +139,11 @@ impl Buyer {
             }
             Errand::LeavesIt => ctx.local_activity(Shop::leaves_it, ()).await,
             Errand::Three => {
-                let prices =
-                    ["a", "bc", "def"].map(|item| ctx.local_activity(Shop::price, item.into()));
+                let prices = ["a", "bc", "def"].map(|item| ctx.local_activity(Shop::price, item));
                 join_all(prices).await.into_iter().sum()
             }
             Errand::Race => select! {
-                price = ctx.local_activity(Shop::price, "pen".into()) => price,
+                price = ctx.local_activity(Shop::price, "pen") => price,
                 slow = ctx.local_activity(Shop::slow, ()) => slow,
             },
         }
@@ -165,7 +164,7 @@ fn set_up(worker: Worker, shop: &Shop) -> Worker {
     worker.workflow::<Buyer>().workflow::<Pauses>().activities(shop.clone())
 }
 
-async fn buyer(client: &Client, errand: Errand) -> WorkflowHandle<Buyer> {
+async fn buyer(client: &Client, errand: Errand) -> BuyerHandle {
     client.start::<Buyer>("buyer", errand).await.unwrap()
 }
 
@@ -285,14 +284,14 @@ struct Pauses;
 impl Pauses {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-        let price = ctx.local_activity(Shop::price, "pen".into()).await?;
+        let price = ctx.local_activity(Shop::price, "pen").await?;
         ctx.sleep(Duration::from_secs(60)).await?;
         Ok(price)
     }
 }
 
 /// A run whose local activity waits at the gate, and whose tasks may take half a second.
-async fn slow(site: &Site, shop: &Shop) -> WorkflowHandle<Buyer> {
+async fn slow(site: &Site, shop: &Shop) -> BuyerHandle {
     let start = site.client().start::<Buyer>("buyer", Errand::Slow);
     let run = start.task_timeout(Duration::from_millis(500)).await.unwrap();
     shop.0.gate.entered().await;
@@ -321,8 +320,8 @@ async fn a_signal_comes_meanwhile() {
     let (site, shop) = (Site::open().await, shop());
     let _worker = site.work(|worker| set_up(worker, &shop));
     let run = slow(&site, &shop).await;
-    run.signal(Buyer::note, "red".into()).await.unwrap();
-    let query = run.query(Buyer::notes, ()).await.unwrap();
+    run.signal(Buyer::NOTE, "red").await.unwrap();
+    let query = run.query(Buyer::NOTES, ()).await.unwrap();
     assert_eq!(query, ["red"], "what was acknowledged is seen");
     shop.0.gate.open();
     assert_eq!(run.result().await.unwrap(), 7);
@@ -334,7 +333,7 @@ async fn a_query_is_asked_meanwhile() {
     let (site, shop) = (Site::open().await, shop());
     let _worker = site.work(|worker| set_up(worker, &shop));
     let run = slow(&site, &shop).await;
-    assert!(run.query(Buyer::notes, ()).await.unwrap().is_empty());
+    assert!(run.query(Buyer::NOTES, ()).await.unwrap().is_empty());
     shop.0.gate.open();
     assert_eq!(run.result().await.unwrap(), 7);
     PAGE.check("a query is asked meanwhile", &run.history().await.unwrap());

@@ -1,6 +1,6 @@
 //! Signals, alone and together with a start, and queries.
 
-use abide::{ConflictPolicy, WorkflowHandle, client::ClientError, prelude::*};
+use abide::{ConflictPolicy, client::ClientError, prelude::*};
 use abide_core::run::Refusal;
 use abide_sdk_testing::TestEnvironment;
 
@@ -18,7 +18,7 @@ struct List {
 impl List {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         Ok(ctx.read(|list| list.items.clone()))
     }
 
@@ -55,18 +55,18 @@ async fn environment() -> TestEnvironment {
 }
 
 /// A signal with a start, under this key.
-async fn add(env: &TestEnvironment, item: &str, key: &str) -> (WorkflowHandle<List>, bool) {
+async fn add(env: &TestEnvironment, item: &str, key: &str) -> (ListHandle, bool) {
     let start = env.client().start::<List>("list", ()).key(key);
     let start = start.on_conflict(ConflictPolicy::UseExisting);
-    start.with_signal(List::add, item.to_owned()).started().await.unwrap()
+    start.with_signal(List::ADD, item).started().await.unwrap()
 }
 
 /// An answer shows everything that was acknowledged before: code has dealt with it.
-async fn settled(handle: &WorkflowHandle<List>) {
-    handle.query(List::len, ()).await.unwrap();
+async fn settled(handle: &ListHandle) {
+    handle.query(List::LEN, ()).await.unwrap();
 }
 
-async fn check(situation: &str, handle: &WorkflowHandle<List>) {
+async fn check(situation: &str, handle: &ListHandle) {
     settled(handle).await;
     PAGE.check(situation, &handle.history().await.unwrap());
 }
@@ -84,7 +84,7 @@ async fn a_signal_comes_with_the_start() {
     assert!(!started);
     check("with the start and a key that was used, and the run is open", &list).await;
 
-    first.signal(List::close, ()).await.unwrap();
+    first.signal(List::CLOSE, ()).await.unwrap();
     assert_eq!(first.result().await.unwrap(), ["bread", "milk"]);
     let (same, started) = add(&env, "milk", "two").await;
     assert_eq!((same.run_id(), started), (first.run_id(), false));
@@ -92,7 +92,7 @@ async fn a_signal_comes_with_the_start() {
     let (next, started) = add(&env, "eggs", "three").await;
     assert!(started && next.run_id() != first.run_id());
     check("with the start, and the last run is closed", &next).await;
-    let refused = env.client().start::<List>("list", ()).with_signal(List::add, "tea".to_owned());
+    let refused = env.client().start::<List>("list", ()).with_signal(List::ADD, "tea");
     assert!(matches!(refused.await, Err(ClientError::AlreadyExists { .. })));
     check("with the start, and the start is refused", &next).await;
 }
@@ -107,9 +107,9 @@ async fn signals_cannot_stop_a_run() {
     let number = abide::payload::encode(&7).unwrap();
     list.signal_untyped("add", number).await.unwrap();
     check("a signal whose data cannot be read", &list).await;
-    list.signal(List::close, ()).await.unwrap();
+    list.signal(List::CLOSE, ()).await.unwrap();
     assert!(list.result().await.unwrap().is_empty());
-    let late = list.signal(List::add, "milk".to_owned()).await.unwrap_err();
+    let late = list.signal(List::ADD, "milk").await.unwrap_err();
     assert_eq!(late, ClientError::Refused(Refusal::RunClosed));
     check("a signal to a closed run", &list).await;
 }
@@ -119,9 +119,9 @@ async fn a_run_waits_for_the_handlers_of_signals() {
     let env = environment().await;
     let list = env.client().start::<List>("list", ()).await.unwrap();
     settled(&list).await;
-    list.signal(List::add_later, "bread".to_owned()).await.unwrap();
+    list.signal(List::ADD_LATER, "bread").await.unwrap();
     settled(&list).await;
-    list.signal(List::close, ()).await.unwrap();
+    list.signal(List::CLOSE, ()).await.unwrap();
     assert!(list.result().await.unwrap().is_empty());
     check("the run returns while the handler of a signal runs", &list).await;
 }
@@ -135,7 +135,7 @@ async fn queries_leave_no_trace_whatever_they_do() {
         ClientError::QueryFailed(failure) => failure.message,
         other => panic!("{other:?}"),
     };
-    let panicked = message(list.query(List::first, ()).await.unwrap_err());
+    let panicked = message(list.query(List::FIRST, ()).await.unwrap_err());
     assert!(panicked.starts_with("query first panicked: index out of bounds"), "{panicked}");
     check("a query panics", &list).await;
     let unknown = message(list.query_untyped("last", Vec::new()).await.unwrap_err());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abide::{WorkflowHandle, client::ClientError, event::Fact, prelude::*};
+use abide::{client::ClientError, event::Fact, prelude::*};
 use abide_sdk_testing::TestEnvironment;
 
 use crate::{
@@ -93,7 +93,7 @@ fn tell<T: std::fmt::Debug>(result: abide::Result<T>) -> String {
 async fn play(what: &str, situation: &str) -> String {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Many>().activity(double).activity(add)).await.unwrap();
-    let many = env.client().start::<Many>("many", what.into()).await.unwrap();
+    let many = env.client().start::<Many>("many", what).await.unwrap();
     let result = many.result().await.unwrap();
     PAGE.check(situation, &many.history().await.unwrap());
     result
@@ -239,12 +239,12 @@ async fn what_is_done_is_not_done_again_after_a_crash() {
         worker.workflow::<Many>().activity(double).activity(add).max_concurrent_activities(1)
     };
     let worker = site.work(set_up);
-    let many = site.client().start::<Many>("many", "bounded".into()).await.unwrap();
+    let many = site.client().start::<Many>("many", "bounded").await.unwrap();
     until_count(&many, 2, |fact| matches!(fact, Fact::ActivityCompleted(_))).await;
     worker.kill().await;
     site.reopen().await;
     site.work(set_up);
-    let many: WorkflowHandle<Many> = site.client().handle("many");
+    let many = site.client().handle::<Many>("many");
     assert_eq!(many.result().await.unwrap(), "[2, 4, 6, 8]");
     let history = many.history().await.unwrap();
     assert_eq!(count(&history, "ActivityCompleted"), 4);

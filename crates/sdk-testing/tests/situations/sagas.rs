@@ -55,11 +55,11 @@ fn parts(parts: &[&str]) -> Vec<String> {
 }
 
 fn booked(part: &str) -> Asked {
-    Asked::activity(book, &part.to_owned())
+    Asked::activity(book, part)
 }
 
 fn given_back(part: &str) -> Asked {
-    Asked::activity(give_back, &part.to_owned())
+    Asked::activity(give_back, part)
 }
 
 async fn environment() -> TestEnvironment {
@@ -264,9 +264,9 @@ impl ByHand {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         let mut saga = Saga::new();
-        ctx.activity(book, "flight".to_owned()).await?;
-        saga.undo("give back the flight", ctx.activity(give_back, "flight".to_owned()));
-        if ctx.receive(Self::agreed).await? {
+        ctx.activity(book, "flight").await?;
+        saga.undo("give back the flight", ctx.activity(give_back, "flight"));
+        if ctx.receive(Self::AGREED).await? {
             return Ok("booked".into());
         }
         let remaining = saga.undo_all(ctx).await;
@@ -282,7 +282,7 @@ impl ByHand {
 async fn code_undoes_by_hand() {
     let env = environment().await;
     let trip = env.client().start::<ByHand>("trip", ()).await.unwrap();
-    trip.signal(ByHand::agreed, false).await.unwrap();
+    trip.signal(ByHand::AGREED, false).await.unwrap();
     assert_eq!(trip.result().await.unwrap(), "1 could not be undone");
     PAGE.check("code undoes by hand, and goes on", &trip.history().await.unwrap());
 }
@@ -297,9 +297,9 @@ impl Careful {
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         Saga::new()
             .run(ctx, async |saga| {
-                saga.undo("give back the car", ctx.activity(give_back, "car".to_owned()));
+                saga.undo("give back the car", ctx.activity(give_back, "car"));
                 let once = RetryPolicy::once();
-                ctx.activity(book, "car".to_owned()).retry(once).await.map(drop)
+                ctx.activity(book, "car").retry(once).await.map(drop)
             })
             .await
     }
@@ -328,16 +328,16 @@ impl Journey {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         Saga::new()
             .run(ctx, async |saga| {
-                ctx.activity(book, "ferry".to_owned()).await?;
-                saga.undo("give back the ferry", ctx.activity(give_back, "ferry".to_owned()));
+                ctx.activity(book, "ferry").await?;
+                saga.undo("give back the ferry", ctx.activity(give_back, "ferry"));
                 let expensive = Saga::new().run(ctx, async |inner| {
-                    ctx.activity(book, "car".to_owned()).await?;
-                    inner.undo("give back the car", ctx.activity(give_back, "car".to_owned()));
-                    ctx.activity(book, "room".to_owned()).await
+                    ctx.activity(book, "car").await?;
+                    inner.undo("give back the car", ctx.activity(give_back, "car"));
+                    ctx.activity(book, "room").await
                 });
                 match expensive.await {
                     Ok(room) => Ok(room),
-                    Err(_) => ctx.activity(book, "tent".to_owned()).await,
+                    Err(_) => ctx.activity(book, "tent").await,
                 }
             })
             .await
@@ -364,8 +364,8 @@ impl Stages {
     async fn run(ctx: &Context<Self>, stage: u32) -> abide::Result<u32> {
         Saga::new()
             .run(ctx, async |saga| {
-                ctx.activity(book, "car".to_owned()).await?;
-                saga.undo("give back the car", ctx.activity(give_back, "car".to_owned()));
+                ctx.activity(book, "car").await?;
+                saga.undo("give back the car", ctx.activity(give_back, "car"));
                 if stage == 1 { Err(ctx.continue_as_new(2)) } else { Ok(stage) }
             })
             .await
@@ -393,8 +393,8 @@ impl Holiday {
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         Saga::new()
             .run(ctx, async |saga| {
-                ctx.activity(book, "car".to_owned()).await?;
-                saga.undo("give back the car", ctx.activity(give_back, "car".to_owned()));
+                ctx.activity(book, "car").await?;
+                saga.undo("give back the car", ctx.activity(give_back, "car"));
                 ctx.child::<Trip>("way-there", (parts(&["flight", "room"]), false)).await.map(drop)
             })
             .await

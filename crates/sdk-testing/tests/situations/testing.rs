@@ -143,10 +143,10 @@ async fn a_run_goes_on_after_a_crash_of_everything() {
     let order = env.client().start::<Order>("order-1", 5).await.unwrap();
     env.crash().await.unwrap();
     env.skip(HOUR).await;
-    assert!(order.query(Order::paid, ()).await.unwrap());
+    assert!(order.query(Order::PAID, ()).await.unwrap());
     env.crash().await.unwrap();
     env.crash().await.unwrap();
-    assert!(order.query(Order::paid, ()).await.unwrap());
+    assert!(order.query(Order::PAID, ()).await.unwrap());
     assert_eq!(order.result().await.unwrap(), "charged");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     PAGE.check("engine and worker crash three times", &history(&order).await);
@@ -233,7 +233,7 @@ async fn shop(set_up: impl FnOnce(&TestEnvironment)) -> (Result<String, ClientEr
     let env = TestEnvironment::new().await;
     set_up(&env);
     env.worker(|worker| worker.workflow::<Shop>()).await.unwrap();
-    let shop = env.client().start::<Shop>("shop", "a lamp".to_owned()).await.unwrap();
+    let shop = env.client().start::<Shop>("shop", "a lamp").await.unwrap();
     (shop.result().await, shop.history().await.unwrap())
 }
 

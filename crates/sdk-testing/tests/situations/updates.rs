@@ -28,7 +28,7 @@ struct Tab {
 impl Tab {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u64> {
-        let end = ctx.receive(Self::close).await?;
+        let end = ctx.receive(Self::CLOSE).await?;
         match end.as_str() {
             "fail" => Err(Error::fail("the till is broken")),
             "continue" => Err(ctx.continue_as_new(())),
@@ -73,7 +73,7 @@ struct Hasty;
 impl Hasty {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::close).await
+        ctx.receive(Self::CLOSE).await
     }
 
     #[signal]
@@ -93,7 +93,7 @@ async fn environment() -> TestEnvironment {
     env
 }
 
-async fn tab(env: &TestEnvironment) -> abide::WorkflowHandle<Tab> {
+async fn tab(env: &TestEnvironment) -> TabHandle {
     env.client().start::<Tab>("tab", ()).await.unwrap()
 }
 
@@ -106,12 +106,12 @@ async fn check<W>(situation: &str, handle: &abide::WorkflowHandle<W>) {
 async fn handlers_do_it_at_once_or_later() {
     let env = environment().await;
     let tab = tab(&env).await;
-    assert_eq!(tab.update(Tab::pay, 5).await.unwrap(), 5);
+    assert_eq!(tab.update(Tab::PAY, 5).await.unwrap(), 5);
     check("the handler does it at once", &tab).await;
 
     let env = environment().await;
     let tab = self::tab(&env).await;
-    let update = tab.update(Tab::pay_later, 5).start().await.unwrap();
+    let update = tab.update(Tab::PAY_LATER, 5).start().await.unwrap();
     assert_eq!(update.poll().await.unwrap(), UpdateState::Accepted);
     assert_eq!(update.result().await.unwrap(), 5);
     check("the handler sleeps first", &tab).await;
@@ -125,13 +125,13 @@ async fn what_is_rejected_leaves_no_trace() {
         ClientError::UpdateRejected(failure) => failure.message,
         other => panic!("{other:?}"),
     };
-    let refused = tab.update(Tab::pay, 0).id("refused").await.unwrap_err();
+    let refused = tab.update(Tab::PAY, 0).id("refused").await.unwrap_err();
     assert_eq!(message(refused), "nothing to pay");
-    let later = tab.update_by_id(Tab::pay, "refused").result().await.unwrap_err();
+    let later = tab.update_by_id(Tab::PAY, "refused").result().await.unwrap_err();
     assert_eq!(later, ClientError::Refused(Refusal::UnknownUpdate("refused".into())));
     check("the validator refuses", &tab).await;
 
-    let panicked = message(tab.update(Tab::pay, 13).await.unwrap_err());
+    let panicked = message(tab.update(Tab::PAY, 13).await.unwrap_err());
     assert_eq!(panicked, "validator of update pay panicked: an unlucky number");
     check("the validator panics", &tab).await;
 
@@ -155,7 +155,7 @@ struct Clumsy;
 impl Clumsy {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::close).await
+        ctx.receive(Self::CLOSE).await
     }
 
     #[signal]
@@ -173,7 +173,7 @@ impl Clumsy {
 async fn a_handler_that_panics_is_tried_again() {
     let env = environment().await;
     let clumsy = env.client().start::<Clumsy>("clumsy", ()).await.unwrap();
-    assert_eq!(clumsy.update(Clumsy::carry, ()).await.unwrap(), 2);
+    assert_eq!(clumsy.update(Clumsy::CARRY, ()).await.unwrap(), 2);
     check("the handler panics, until its code is corrected", &clumsy).await;
 }
 
@@ -181,21 +181,21 @@ async fn a_handler_that_panics_is_tried_again() {
 async fn an_id_is_one_update() {
     let env = environment().await;
     let tab = tab(&env).await;
-    assert_eq!(tab.update(Tab::pay, 5).id("invoice-12").await.unwrap(), 5);
-    assert_eq!(tab.update(Tab::pay, 5).id("invoice-12").await.unwrap(), 5);
+    assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
+    assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
     check("the same id again", &tab).await;
     let reused = ClientError::Refused(Refusal::KeyReused("invoice-12".into()));
-    assert_eq!(tab.update(Tab::pay, 9).id("invoice-12").await.unwrap_err(), reused);
-    assert_eq!(tab.update(Tab::pay_later, 5).id("invoice-12").await.unwrap_err(), reused);
+    assert_eq!(tab.update(Tab::PAY, 9).id("invoice-12").await.unwrap_err(), reused);
+    assert_eq!(tab.update(Tab::PAY_LATER, 5).id("invoice-12").await.unwrap_err(), reused);
     check("the same id with another name or other arguments", &tab).await;
-    assert_eq!(tab.update_by_id(Tab::pay, "invoice-12").result().await.unwrap(), 5);
+    assert_eq!(tab.update_by_id(Tab::PAY, "invoice-12").result().await.unwrap(), 5);
     check("it is looked up by its id", &tab).await;
-    tab.signal(Tab::close, "done".into()).await.unwrap();
+    tab.signal(Tab::CLOSE, "done").await.unwrap();
     assert_eq!(tab.result().await.unwrap(), 5);
-    assert_eq!(tab.update_by_id(Tab::pay, "invoice-12").result().await.unwrap(), 5);
-    assert_eq!(tab.update(Tab::pay, 5).id("invoice-12").await.unwrap(), 5);
+    assert_eq!(tab.update_by_id(Tab::PAY, "invoice-12").result().await.unwrap(), 5);
+    assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
     check("it is looked up after the run has closed", &tab).await;
-    let late = tab.update(Tab::pay, 5).await.unwrap_err();
+    let late = tab.update(Tab::PAY, 5).await.unwrap_err();
     assert_eq!(late, ClientError::Refused(Refusal::RunClosed));
     check("a new update to a closed run", &tab).await;
 }
@@ -211,7 +211,7 @@ impl Slow {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         BUSY.pass();
-        ctx.receive(Self::close).await
+        ctx.receive(Self::CLOSE).await
     }
 
     #[signal]
@@ -229,7 +229,7 @@ async fn an_update_waits_for_the_open_task() {
     let worker = site.work(|worker| worker.workflow::<Slow>());
     let slow = site.client().start::<Slow>("slow", ()).await.unwrap();
     BUSY.entered().await;
-    let update = tokio::spawn(IntoFuture::into_future(slow.update(Slow::pay, 5)));
+    let update = tokio::spawn(IntoFuture::into_future(slow.update(Slow::PAY, 5)));
     while slow.describe().await.unwrap().updates.is_empty() {
         tokio::task::yield_now().await;
     }
@@ -243,8 +243,8 @@ async fn an_update_waits_for_the_open_task() {
 async fn a_run_waits_for_its_handlers_or_abandons_them() {
     let env = environment().await;
     let tab = tab(&env).await;
-    let update = tab.update(Tab::pay_later, 5).start().await.unwrap();
-    tab.signal(Tab::close, "done".into()).await.unwrap();
+    let update = tab.update(Tab::PAY_LATER, 5).start().await.unwrap();
+    tab.signal(Tab::CLOSE, "done").await.unwrap();
     while !tab.describe().await.unwrap().waits.iter().any(|wait| wait.name == "handlers-finished") {
         tokio::task::yield_now().await;
     }
@@ -253,8 +253,8 @@ async fn a_run_waits_for_its_handlers_or_abandons_them() {
     check("the run returns while the handler runs", &tab).await;
 
     let hasty = env.client().start::<Hasty>("hasty", ()).await.unwrap();
-    let update = hasty.update(Hasty::pay_later, ()).start().await.unwrap();
-    hasty.signal(Hasty::close, ()).await.unwrap();
+    let update = hasty.update(Hasty::PAY_LATER, ()).start().await.unwrap();
+    hasty.signal(Hasty::CLOSE, ()).await.unwrap();
     hasty.result().await.unwrap();
     let (run, accepted) = (hasty.run_id().unwrap(), true);
     let aborted = ClientError::UpdateAborted { run, how: Close::Completed, accepted };
@@ -266,8 +266,8 @@ async fn a_run_waits_for_its_handlers_or_abandons_them() {
 async fn a_run_that_ends_otherwise_aborts_what_is_unfinished() {
     let env = environment().await;
     let tab = tab(&env).await;
-    let update = tab.update(Tab::pay_later, 5).start().await.unwrap();
-    tab.signal(Tab::close, "fail".into()).await.unwrap();
+    let update = tab.update(Tab::PAY_LATER, 5).start().await.unwrap();
+    tab.signal(Tab::CLOSE, "fail").await.unwrap();
     let error = update.result().await.unwrap_err();
     let run = tab.run_id().unwrap();
     assert_eq!(error, ClientError::UpdateAborted { run, how: Close::Failed, accepted: true });
@@ -275,7 +275,7 @@ async fn a_run_that_ends_otherwise_aborts_what_is_unfinished() {
 
     let env = TestEnvironment::new().await;
     let tab = self::tab(&env).await;
-    let update = tokio::spawn(IntoFuture::into_future(tab.update(Tab::pay, 5)));
+    let update = tokio::spawn(IntoFuture::into_future(tab.update(Tab::PAY, 5)));
     while tab.describe().await.unwrap().updates.is_empty() {
         tokio::task::yield_now().await;
     }
@@ -290,16 +290,16 @@ async fn a_run_that_ends_otherwise_aborts_what_is_unfinished() {
 async fn an_unfinished_update_goes_along_when_the_run_continues_as_new() {
     let env = environment().await;
     let first = tab(&env).await;
-    let done = first.update(Tab::pay, 5).id("done").await.unwrap();
-    let update = first.update(Tab::pay_later, 7).id("later").start().await.unwrap();
-    first.signal(Tab::close, "continue".into()).await.unwrap();
+    let done = first.update(Tab::PAY, 5).id("done").await.unwrap();
+    let update = first.update(Tab::PAY_LATER, 7).id("later").start().await.unwrap();
+    first.signal(Tab::CLOSE, "continue").await.unwrap();
     assert_eq!(update.result().await.unwrap(), 7, "the state does not go along");
     let tab = env.client().handle::<Tab>("tab");
     check("the run continues as new while the handler runs", &tab).await;
-    assert_eq!(tab.update(Tab::pay_later, 7).id("later").await.unwrap(), 7);
-    assert_eq!(tab.update(Tab::pay, 5).id("done").await.unwrap(), done);
+    assert_eq!(tab.update(Tab::PAY_LATER, 7).id("later").await.unwrap(), 7);
+    assert_eq!(tab.update(Tab::PAY, 5).id("done").await.unwrap(), done);
     let reused = ClientError::Refused(Refusal::KeyReused("done".into()));
-    assert_eq!(tab.update(Tab::pay, 9).id("done").await.unwrap_err(), reused);
+    assert_eq!(tab.update(Tab::PAY, 9).id("done").await.unwrap_err(), reused);
     check("its id was used before the run continued as new", &tab).await;
 }
 
@@ -309,7 +309,7 @@ async fn an_update_comes_with_the_start() {
     let client = env.client();
     let pay = |cents| {
         let start = client.start::<Tab>("tab", ()).on_conflict(ConflictPolicy::UseExisting);
-        start.with_update(Tab::pay, cents)
+        start.with_update(Tab::PAY, cents)
     };
     let StartedWithUpdate { workflow: tab, started, update } = pay(5).await.unwrap();
     assert!(started);
@@ -321,11 +321,11 @@ async fn an_update_comes_with_the_start() {
     assert_eq!(told.update.unwrap(), 11);
     check("with the start, and a run is open", &tab).await;
 
-    let refused = client.start::<Tab>("tab", ()).with_update(Tab::pay, 7).await.unwrap_err();
+    let refused = client.start::<Tab>("tab", ()).with_update(Tab::PAY, 7).await.unwrap_err();
     assert!(matches!(refused, ClientError::AlreadyExists { .. }));
     check("with the start, and the start is refused", &tab).await;
 
-    let other = client.start::<Tab>("other", ()).with_update(Tab::pay, 0).await.unwrap();
+    let other = client.start::<Tab>("other", ()).with_update(Tab::PAY, 0).await.unwrap();
     assert!(other.started);
     assert!(matches!(other.update, Err(ClientError::UpdateRejected(_))), "{:?}", other.update);
     check("with the start, and the validator refuses", &other.workflow).await;
@@ -337,7 +337,7 @@ async fn a_call_that_was_lost_is_made_again() {
     let mut site = Site::open().await;
     let pay = |site: &Site| {
         let start = site.client().start::<Tab>("tab", ()).key("order-7");
-        start.on_conflict(ConflictPolicy::UseExisting).with_update(Tab::pay, 5).id("invoice-12")
+        start.on_conflict(ConflictPolicy::UseExisting).with_update(Tab::PAY, 5).id("invoice-12")
     };
     let lost = tokio::spawn(pay(&site).outcome());
     let tab = site.client().handle::<Tab>("tab");

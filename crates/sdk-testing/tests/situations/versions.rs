@@ -1,6 +1,6 @@
 //! Changes of code while runs are open: a patch and its end.
 
-use abide::{Workflow, event::Event, list::RunStatus, prelude::*};
+use abide::{Workflow, client::Handled, event::Event, list::RunStatus, prelude::*};
 use abide_sdk_testing::{Asked, TestEnvironment, TestWorker, asked};
 
 use crate::table::page;
@@ -21,9 +21,9 @@ struct Old;
 impl Old {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         ctx.activity(charge, ()).await?;
-        ctx.receive(Self::arrived).await?;
+        ctx.receive(Self::ARRIVED).await?;
         Ok("old".into())
     }
 
@@ -42,13 +42,13 @@ struct Patched;
 impl Patched {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         let patched = ctx.patched("check-fraud");
         if patched {
             ctx.activity(check_fraud, ()).await?;
         }
         ctx.activity(charge, ()).await?;
-        ctx.receive(Self::arrived).await?;
+        ctx.receive(Self::ARRIVED).await?;
         Ok(if patched { "new" } else { "old" }.into())
     }
 
@@ -67,11 +67,11 @@ struct Deprecated;
 impl Deprecated {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         ctx.deprecate_patch("check-fraud");
         ctx.activity(check_fraud, ()).await?;
         ctx.activity(charge, ()).await?;
-        ctx.receive(Self::arrived).await?;
+        ctx.receive(Self::ARRIVED).await?;
         Ok("new".into())
     }
 
@@ -90,10 +90,10 @@ struct Gone;
 impl Gone {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::paid).await?;
+        ctx.receive(Self::PAID).await?;
         ctx.activity(check_fraud, ()).await?;
         ctx.activity(charge, ()).await?;
-        ctx.receive(Self::arrived).await?;
+        ctx.receive(Self::ARRIVED).await?;
         Ok("new".into())
     }
 
@@ -117,14 +117,14 @@ impl Story {
     }
 
     /// A run of this code that has paid and waits for its arrival.
-    async fn past<W: Workflow<Input = (), Output = String>>() -> Self {
+    async fn past<W: Workflow<Arguments = (), Output = String> + Handled>() -> Self {
         let mut story = Self::before::<W>().await;
         story.signal("paid").await;
         story
     }
 
     /// A run of this code that has not paid.
-    async fn before<W: Workflow<Input = (), Output = String>>() -> Self {
+    async fn before<W: Workflow<Arguments = (), Output = String> + Handled>() -> Self {
         let mut story = Self::begin().await;
         story.deploy::<W>().await;
         story.env.client().start::<W>("order-1", ()).await.unwrap();
@@ -155,11 +155,12 @@ impl Story {
     /// Lets the run end with this code, which fits.
     async fn ends_with<W>(mut self) -> (String, Vec<Event>)
     where
-        W: Workflow<Input = (), Output = String>,
+        W: Workflow<Arguments = (), Output = String> + Handled,
     {
         self.deploy::<W>().await;
         self.signal("arrived").await;
         let order = self.env.client().handle::<W>("order-1");
+        let order = order.as_ref();
         (order.result().await.unwrap(), order.history().await.unwrap())
     }
 

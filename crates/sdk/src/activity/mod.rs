@@ -1,10 +1,12 @@
 //! Activities: async functions with side effects, as values that a workflow calls and a worker
 //! runs.
 
+mod call;
 mod cancel;
 mod context;
 mod error;
 mod local;
+mod named;
 
 use std::{fmt, sync::Arc};
 
@@ -12,12 +14,15 @@ use abide_core::payload::{Payload, Payloads};
 
 use self::error::ErrorMeaning;
 pub use self::{
+    call::{Call, Defines, Running},
     cancel::{CancelToken, Cancelled},
     context::{ActivityContext, ActivityInfo, AttemptLink},
     error::ActivityError,
     local::{LocalActivity, LocalEnd, LocalVerdict},
+    named::Activity,
 };
 use crate::{
+    arguments::ArgumentList,
     future::BoxFuture,
     payload::{self, Arguments, AsPayload, PayloadError},
     returned::ReturnedError,
@@ -27,27 +32,28 @@ use crate::{
 pub type ActivityFn<S, I, O> =
     for<'a> fn(&'a S, ActivityContext, I) -> BoxFuture<'a, Result<O, ReturnedError>>;
 
-/// An activity as a value: shared state `S`, arguments `I`, result `O`. Made by `#[activity]`.
-pub struct ActivityDef<S: 'static, I: 'static, O: 'static> {
+/// An activity as a value: shared state `S`, arguments of types `I`, result `O`. Made by
+/// `#[activity]`.
+pub struct ActivityDef<S: 'static, I: ArgumentList, O: 'static> {
     name: &'static str,
     arguments: Arguments<I>,
-    code: ActivityFn<S, I, O>,
+    code: ActivityFn<S, I::Value, O>,
 }
 
-impl<S, I, O> Clone for ActivityDef<S, I, O> {
+impl<S, I: ArgumentList, O> Clone for ActivityDef<S, I, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S, I, O> Copy for ActivityDef<S, I, O> {}
+impl<S, I: ArgumentList, O> Copy for ActivityDef<S, I, O> {}
 
-impl<S, I, O> ActivityDef<S, I, O> {
+impl<S, I: ArgumentList, O> ActivityDef<S, I, O> {
     /// An activity with this registered name.
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
-        code: ActivityFn<S, I, O>,
+        code: ActivityFn<S, I::Value, O>,
     ) -> Self {
         Self { name, arguments, code }
     }
@@ -58,30 +64,20 @@ impl<S, I, O> ActivityDef<S, I, O> {
     }
 
     /// Encodes the arguments, one payload each.
-    pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
+    pub fn encode(&self, input: &I::Value) -> Result<Payloads, PayloadError> {
         self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
-    }
-
-    /// Runs the code once, directly: for tests of the activity itself.
-    pub async fn call(
-        &self,
-        shared: &S,
-        ctx: ActivityContext,
-        input: I,
-    ) -> Result<O, ReturnedError> {
-        (self.code)(shared, ctx, input).await
     }
 
     fn input_subject(&self) -> String {
         format!("input of activity {}", self.name)
     }
 
-    pub(crate) fn decode_input(&self, input: &[Payload]) -> Result<I, PayloadError> {
+    pub(crate) fn decode_input(&self, input: &[Payload]) -> Result<I::Value, PayloadError> {
         self.arguments.decode(input).map_err(|error| error.of(self.input_subject()))
     }
 }
 
-impl<S, I, O: AsPayload> ActivityDef<S, I, O> {
+impl<S, I: ArgumentList, O: AsPayload> ActivityDef<S, I, O> {
     /// Decodes a result from the payloads that history records.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
@@ -89,51 +85,9 @@ impl<S, I, O: AsPayload> ActivityDef<S, I, O> {
     }
 }
 
-impl<S, I, O> fmt::Debug for ActivityDef<S, I, O> {
+impl<S, I: ArgumentList, O> fmt::Debug for ActivityDef<S, I, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "activity {}", self.name)
-    }
-}
-
-/// Identifies an activity: its definition, or the function that returns it, as `#[activity]` makes
-/// one.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an activity",
-    note = "put `#[activity]` on the function, and name it without calling it"
-)]
-pub trait Activity {
-    /// The state that it shares with other activities; `()` if none.
-    type State: 'static;
-    /// The type of its arguments.
-    type Input: 'static;
-    /// The type of its result.
-    type Output: 'static;
-
-    /// Returns the activity as a value.
-    fn definition(self) -> ActivityDef<Self::State, Self::Input, Self::Output>;
-}
-
-impl<S, I, O> Activity for ActivityDef<S, I, O> {
-    type State = S;
-    type Input = I;
-    type Output = O;
-
-    fn definition(self) -> Self {
-        self
-    }
-}
-
-/// A function, so that a variable may have the name of the activity whose result it holds.
-impl<F, S: 'static, I: 'static, O: 'static> Activity for F
-where
-    F: FnOnce() -> ActivityDef<S, I, O>,
-{
-    type State = S;
-    type Input = I;
-    type Output = O;
-
-    fn definition(self) -> ActivityDef<S, I, O> {
-        self()
     }
 }
 
@@ -199,7 +153,7 @@ impl ActivityEnd {
 impl<S, I, O> ActivityHandler<S> for ActivityDef<S, I, O>
 where
     S: Send + Sync + 'static,
-    I: Send + 'static,
+    I: ArgumentList<Value: Send>,
     O: AsPayload,
 {
     fn name(&self) -> &'static str {
@@ -211,7 +165,7 @@ where
     }
 }
 
-struct Bound<S: 'static, I: 'static, O: 'static> {
+struct Bound<S: 'static, I: ArgumentList, O: 'static> {
     definition: ActivityDef<S, I, O>,
     shared: Arc<S>,
 }
@@ -219,7 +173,7 @@ struct Bound<S: 'static, I: 'static, O: 'static> {
 impl<S, I, O> ActivityCode for Bound<S, I, O>
 where
     S: Send + Sync + 'static,
-    I: Send + 'static,
+    I: ArgumentList<Value: Send>,
     O: AsPayload,
 {
     fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {

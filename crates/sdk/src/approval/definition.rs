@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The update that accepts an answer, or refuses it at once.
-pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
+pub const fn update<W: Approving>() -> UpdateDef<W, (Answer,), Receipt> {
     let code = UpdateCode::Task(|ctx, answer| {
         Box::pin(
             async move { ctx.answered(answer, AnswerChannel::Update).map_err(ReturnedError::new) },
@@ -19,7 +19,7 @@ pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
 }
 
 /// The signal that carries an answer. Its sender gets no receipt; the query shows the result.
-pub const fn signal<W: Approving>() -> SignalDef<W, Answer> {
+pub const fn signal<W: Approving>() -> SignalDef<W, (Answer,)> {
     let code = SignalCode::Task(|ctx, answer| {
         Box::pin(async move {
             // Refusals are recorded for the query.

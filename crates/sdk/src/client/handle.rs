@@ -1,17 +1,41 @@
 //! A handle to a workflow: signals, queries, updates and the result, typed by the workflow.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use abide_core::{
     effect::RunOutcome,
     ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
-    operation::{AwaitClose, Describe, Query, QueryAnswer, QueryRequest, RunTarget},
+    operation::{AwaitClose, Describe, RunTarget},
     payload::Payloads,
     run::Description,
 };
 
-use super::{Client, ClientError, Signal, Update, UpdateHandle};
-use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
+use super::{Client, ClientError, Query, Signal, Untyped, Update, UpdateHandle};
+use crate::{
+    arguments::{ArgumentList, IntoArguments},
+    definition::{QueryDef, SignalDef, UpdateDef, Workflow},
+    payload::AsPayload,
+};
+
+/// A workflow, or [`Untyped`], with the type of its handles: [`WorkflowHandle`], or a type around it
+/// whose methods are the signals, queries and updates of the workflow. Implemented by `#[workflow]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow that a client can start",
+    note = "put `#[workflow]` on its impl block or function"
+)]
+pub trait Handled: Sized + 'static {
+    /// What clients hold of a run.
+    type Handle: From<WorkflowHandle<Self>>
+        + AsRef<WorkflowHandle<Self>>
+        + Clone
+        + fmt::Debug
+        + Send
+        + Sync;
+}
+
+impl Handled for Untyped {
+    type Handle = WorkflowHandle<Self>;
+}
 
 /// A handle to a workflow. Calls go to its current run, unless [`WorkflowHandle::run`] binds it to
 /// one.
@@ -35,8 +59,15 @@ impl<W> Clone for WorkflowHandle<W> {
     }
 }
 
-impl<W> std::fmt::Debug for WorkflowHandle<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// For code that holds the handle of any workflow.
+impl<W> AsRef<Self> for WorkflowHandle<W> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl<W> fmt::Debug for WorkflowHandle<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkflowHandle")
             .field("workflow", &self.workflow)
             .field("run", &self.run_id())
@@ -55,11 +86,13 @@ impl<W> WorkflowHandle<W> {
         self.run.or(self.started)
     }
 
-    /// Binds the handle to one run.
+    /// A handle that is bound to one run.
     #[must_use]
-    pub fn run(mut self, run: RunId) -> Self {
-        self.run = Some(run);
-        self
+    pub fn run(&self, run: RunId) -> W::Handle
+    where
+        W: Handled,
+    {
+        Self { run: Some(run), ..self.clone() }.into()
     }
 
     pub(super) fn target(&self) -> RunTarget {
@@ -76,22 +109,9 @@ impl<W> WorkflowHandle<W> {
         Signal::new(self.client.clone(), self.target(), name.into(), Ok(input))
     }
 
-    /// Sends a query by name, with encoded input, and waits for its answer.
-    pub async fn query_untyped(
-        &self,
-        name: impl Into<String>,
-        input: Payloads,
-    ) -> Result<Payloads, ClientError> {
-        let query = QueryRequest::new(name, input);
-        match self.client.ask(Query { target: self.target(), query }).await {
-            Ok(QueryAnswer(answer)) => {
-                answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))
-            }
-            Err(ClientError::Unavailable(why)) => Err(ClientError::Unavailable(format!(
-                "{why}; a query needs a worker on the run's queue: check that one is running"
-            ))),
-            Err(error) => Err(error),
-        }
+    /// Sends a query by name, with encoded input. Await the returned value for its answer.
+    pub fn query_untyped(&self, name: impl Into<String>, input: Payloads) -> Query<Payloads> {
+        Query::new(self.client.clone(), self.target(), name.into(), Ok(input), Ok)
     }
 
     /// Sends an update by name, with encoded input. Await the returned value.
@@ -140,29 +160,33 @@ fn result(outcome: RunOutcome) -> Result<Payloads, ClientError> {
 
 impl<W: Workflow> WorkflowHandle<W> {
     /// Sends a signal. Await the returned value.
-    pub fn signal<I>(&self, definition: SignalDef<W, I>, input: I) -> Signal {
-        let payloads = definition.encode(&input);
+    pub fn signal<I: ArgumentList>(
+        &self,
+        definition: SignalDef<W, I>,
+        input: impl IntoArguments<I>,
+    ) -> Signal {
+        let payloads = definition.encode(&input.into_arguments());
         Signal::new(self.client.clone(), self.target(), definition.name().into(), payloads)
     }
 
-    /// Sends a query and waits for its answer.
-    pub async fn query<I, O: crate::payload::AsPayload>(
+    /// Sends a query. Await the returned value for its answer.
+    pub fn query<I: ArgumentList, O: AsPayload>(
         &self,
         definition: QueryDef<W, I, O>,
-        input: I,
-    ) -> Result<O, ClientError> {
-        let input = definition.encode(&input)?;
-        let answer = self.query_untyped(definition.name(), input).await?;
-        Ok(definition.decode(&answer)?)
+        input: impl IntoArguments<I>,
+    ) -> Query<O> {
+        let payloads = definition.encode(&input.into_arguments());
+        let decode = move |answer: Payloads| definition.decode(&answer);
+        Query::new(self.client.clone(), self.target(), definition.name().into(), payloads, decode)
     }
 
     /// Sends an update. Await the returned value for its outcome.
-    pub fn update<I, O: crate::payload::AsPayload>(
+    pub fn update<I: ArgumentList, O: AsPayload>(
         &self,
         definition: UpdateDef<W, I, O>,
-        input: I,
+        input: impl IntoArguments<I>,
     ) -> Update<O> {
-        let payloads = definition.encode(&input);
+        let payloads = definition.encode(&input.into_arguments());
         let decode = move |result: Payloads| definition.decode(&result);
         Update::new(self.client.clone(), self.target(), definition.name().into(), payloads, decode)
     }
@@ -172,7 +196,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     /// waits for the outcome, its `poll()` returns the update's current stage. An id that the run
     /// does not know is refused as unknown; so is a rejected update, because it leaves no trace in
     /// history.
-    pub fn update_by_id<I, O: crate::payload::AsPayload>(
+    pub fn update_by_id<I: ArgumentList, O: AsPayload>(
         &self,
         definition: UpdateDef<W, I, O>,
         id: impl Into<UpdateId>,

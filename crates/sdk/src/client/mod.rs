@@ -12,6 +12,7 @@ mod handle;
 mod history;
 mod list;
 mod message;
+mod query;
 mod repeat;
 mod served;
 mod start;
@@ -35,10 +36,11 @@ pub use self::{
     activity::ActivityHandle,
     control::{Control, RescheduleTimer},
     error::ClientError,
-    handle::WorkflowHandle,
+    handle::{Handled, WorkflowHandle},
     history::HistoryFollower,
     list::List,
     message::Signal,
+    query::Query,
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
     waits::{ShownWait, WaitKey, WaitsFollower},
@@ -49,6 +51,7 @@ use self::{
     list::{Fetch, Page},
 };
 use crate::{
+    arguments::IntoArguments,
     codec::Codecs,
     definition::Workflow,
     interceptor::{Interceptor, Interceptors},
@@ -164,14 +167,22 @@ impl Client {
     }
 
     /// Starts a workflow. Set options on the returned value, then await it.
-    pub fn start<W: Workflow>(&self, id: impl Into<WorkflowId>, input: W::Input) -> Start<W> {
-        Start::new(self.clone(), id.into(), W::NAME.into(), W::encode_input(&input))
+    pub fn start<W: Workflow + Handled>(
+        &self,
+        id: impl Into<WorkflowId>,
+        input: impl IntoArguments<W::Arguments>,
+    ) -> Start<W> {
+        let input = W::encode_input(&input.into_arguments());
+        Start::new(self.clone(), id.into(), W::NAME.into(), input)
     }
 
     /// Starts a workflow with an id that is drawn here, such as `Hello-5pk3zt0v9mhw`. The handle's
     /// `id()` returns it. Choose an id yourself, by [`Client::start`], if the same thing must not be
     /// started twice.
-    pub fn start_new<W: Workflow>(&self, input: W::Input) -> Start<W> {
+    pub fn start_new<W: Workflow + Handled>(
+        &self,
+        input: impl IntoArguments<W::Arguments>,
+    ) -> Start<W> {
         self.start(drawn_id(W::NAME), input)
     }
 
@@ -187,19 +198,19 @@ impl Client {
 
     /// A handle to a workflow that was started before. A missing workflow is reported when the
     /// handle is used.
-    pub fn handle<W: Workflow>(&self, id: impl Into<WorkflowId>) -> WorkflowHandle<W> {
-        self.handle_of(id.into(), None)
+    pub fn handle<W: Workflow + Handled>(&self, id: impl Into<WorkflowId>) -> W::Handle {
+        self.handle_of::<W>(id.into(), None)
     }
 
     /// A handle to a workflow of unknown type.
     pub fn handle_untyped(&self, id: impl Into<WorkflowId>) -> WorkflowHandle<Untyped> {
-        self.handle_of(id.into(), None)
+        self.handle_of::<Untyped>(id.into(), None)
     }
 
-    fn handle_of<W>(&self, id: WorkflowId, started: Option<RunId>) -> WorkflowHandle<W> {
+    fn handle_of<W: Handled>(&self, id: WorkflowId, started: Option<RunId>) -> W::Handle {
         let workflow = self.workflow(id);
         let client = self.clone();
-        WorkflowHandle { client, workflow, run: None, started, of: PhantomData }
+        WorkflowHandle { client, workflow, run: None, started, of: PhantomData }.into()
     }
 
     fn workflow(&self, workflow: WorkflowId) -> WorkflowKey {

@@ -15,8 +15,9 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
+use super::{Client, ClientError, Handled, repeat::fresh_key};
 use crate::{
+    arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     payload::{AsPayload, PayloadError},
     retry::RetryPolicy,
@@ -140,11 +141,14 @@ impl<W> Start<W> {
     }
 
     /// Sends the start; returns `false` if an open run is used instead of a new one.
-    pub async fn started(self) -> Result<(WorkflowHandle<W>, bool), ClientError> {
+    pub async fn started(self) -> Result<(W::Handle, bool), ClientError>
+    where
+        W: Handled,
+    {
         let (client, call) = self.keyed()?;
         let id = call.workflow.workflow.clone();
         let Started { run, started, .. } = client.ask(*call).await?;
-        Ok((client.handle_of(id, Some(run)), started))
+        Ok((client.handle_of::<W>(id, Some(run)), started))
     }
 
     /// The call with its keys, so that retries are idempotent.
@@ -160,8 +164,12 @@ impl<W> Start<W> {
 
 impl<W: Workflow> Start<W> {
     /// Sends a signal together with the start, to the new run or the one that was open.
-    pub fn with_signal<I>(mut self, definition: SignalDef<W, I>, input: I) -> Self {
-        match definition.encode(&input) {
+    pub fn with_signal<I: ArgumentList>(
+        mut self,
+        definition: SignalDef<W, I>,
+        input: impl IntoArguments<I>,
+    ) -> Self {
+        match definition.encode(&input.into_arguments()) {
             Ok(input) => self.with_signal_untyped(definition.name(), input),
             Err(error) => {
                 self.call = self.call.and(Err(error));
@@ -176,8 +184,8 @@ fn signal(call: &operation::Start, name: String, input: Payloads) -> SignalRecei
     SignalReceived { name, input, identity, ..SignalReceived::default() }
 }
 
-impl<W: 'static> IntoFuture for Start<W> {
-    type Output = Result<WorkflowHandle<W>, ClientError>;
+impl<W: Handled> IntoFuture for Start<W> {
+    type Output = Result<W::Handle, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {

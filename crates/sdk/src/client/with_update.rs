@@ -15,10 +15,11 @@ use abide_core::{
 };
 
 use super::{
-    ClientError, Start, UpdateHandle, WorkflowHandle,
+    ClientError, Handled, Start, UpdateHandle,
     update::{Decode, fresh_id, request, result, stage},
 };
 use crate::{
+    arguments::{ArgumentList, IntoArguments},
     definition::{UpdateDef, Workflow},
     payload::{AsPayload, PayloadError},
 };
@@ -38,16 +39,16 @@ pub struct StartWithUpdate<W, O> {
 }
 
 /// A run, and what it made of the update.
-pub struct StartedWithUpdate<W, U> {
+pub struct StartedWithUpdate<W: Handled, U> {
     /// A handle to the run that was started, or was open.
-    pub workflow: WorkflowHandle<W>,
+    pub workflow: W::Handle,
     /// The call created the run: `false` if an open one is used.
     pub started: bool,
     /// The update, or why the run did not take it.
     pub update: Result<U, ClientError>,
 }
 
-impl<W, U: fmt::Debug> fmt::Debug for StartedWithUpdate<W, U> {
+impl<W: Handled, U: fmt::Debug> fmt::Debug for StartedWithUpdate<W, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StartedWithUpdate")
             .field("workflow", &self.workflow)
@@ -71,12 +72,12 @@ impl<W> Start<W> {
 impl<W: Workflow> Start<W> {
     /// Sends an update together with the start, to the new run or the one that was open. Set the
     /// options of the start first.
-    pub fn with_update<I, O: AsPayload>(
+    pub fn with_update<I: ArgumentList, O: AsPayload>(
         self,
         definition: UpdateDef<W, I, O>,
-        input: I,
+        input: impl IntoArguments<I>,
     ) -> StartWithUpdate<W, O> {
-        let input = definition.encode(&input);
+        let input = definition.encode(&input.into_arguments());
         let decode = move |result: Payloads| definition.decode(&result);
         StartWithUpdate::new(self, definition.name().into(), input, Arc::new(decode))
     }
@@ -106,7 +107,10 @@ impl<W, O> StartWithUpdate<W, O> {
     }
 
     /// Sends both, and waits until the update has its outcome.
-    pub async fn outcome(self) -> Result<StartedWithUpdate<W, O>, ClientError> {
+    pub async fn outcome(self) -> Result<StartedWithUpdate<W, O>, ClientError>
+    where
+        W: Handled,
+    {
         let decode = self.decode.clone();
         let told = self.make(UpdateWait::Completed).await?;
         let StartedWithUpdate { workflow, started, update } = told;
@@ -117,7 +121,10 @@ impl<W, O> StartWithUpdate<W, O> {
     async fn make(
         self,
         until: UpdateWait,
-    ) -> Result<StartedWithUpdate<W, (UpdateHandle<O>, Stage)>, ClientError> {
+    ) -> Result<StartedWithUpdate<W, (UpdateHandle<O>, Stage)>, ClientError>
+    where
+        W: Handled,
+    {
         let (client, mut call) = self.start.keyed()?;
         let update = self.id.unwrap_or_else(fresh_id);
         let request = request(&client, self.name, self.input?);
@@ -133,7 +140,7 @@ impl<W, O> StartWithUpdate<W, O> {
                 None => return Err(ClientError::unexpected(&run)),
             }
         };
-        let workflow = client.handle_of(call.workflow.workflow.clone(), Some(run));
+        let workflow = client.handle_of::<W>(call.workflow.workflow.clone(), Some(run));
         let handle = |(run, stage)| {
             let target = RunTarget { workflow: call.workflow, run: Some(run) };
             let handle = UpdateHandle::new(client, target, update, self.decode);
@@ -144,7 +151,7 @@ impl<W, O> StartWithUpdate<W, O> {
     }
 }
 
-impl<W: 'static, O: 'static> IntoFuture for StartWithUpdate<W, O> {
+impl<W: Handled, O: 'static> IntoFuture for StartWithUpdate<W, O> {
     type Output = Result<StartedWithUpdate<W, UpdateHandle<O>>, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

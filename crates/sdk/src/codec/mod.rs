@@ -5,6 +5,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "codecs")] {
+//! # extern crate abide_sdk as abide;
 //! use abide::codec::{Codecs, Key, KeyRing};
 //!
 //! let keys = KeyRing::new(Key::generate("2026-05"));

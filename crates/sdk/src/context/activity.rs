@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     activity::ActivityDef,
+    arguments::ArgumentList,
     error::{ActivityFailure, Error, Result},
     executor::{ActivityOutcome, Resolution, Terms},
     payload::{self, AsPayload, PayloadError},
@@ -41,7 +42,11 @@ pub struct ActivityCall<O> {
 }
 
 impl<O> ActivityCall<O> {
-    pub(super) fn new<S, I>(board: Site, definition: &ActivityDef<S, I, O>, input: &I) -> Self {
+    pub(super) fn new<S, I: ArgumentList>(
+        board: Site,
+        definition: &ActivityDef<S, I, O>,
+        input: &I::Value,
+    ) -> Self {
         let (input, unsendable) = match definition.encode(input) {
             Ok(input) => (input, None),
             Err(error) => (Vec::new(), Some(error)),

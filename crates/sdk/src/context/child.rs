@@ -17,6 +17,7 @@ use super::{
     site::Site,
 };
 use crate::{
+    arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
     executor::{Child, ChildClosed, Resolution, Subject, Terms, Wait},
@@ -309,7 +310,11 @@ impl<C: Workflow> ChildHandle<C> {
 
     /// Sends a signal to the child; resolves when it is delivered.
     #[track_caller]
-    pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
+    pub fn signal<I: ArgumentList>(
+        &self,
+        signal: SignalDef<C, I>,
+        input: impl IntoArguments<I>,
+    ) -> ExternalCall {
         self.external().signal(signal, input)
     }
 

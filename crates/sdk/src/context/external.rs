@@ -14,6 +14,7 @@ use super::{
     site::Site,
 };
 use crate::{
+    arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     error::{Error, ExternalFailure, Result},
     executor::{Board, Resolution},
@@ -55,11 +56,15 @@ impl<C: Workflow> ExternalWorkflow<C> {
 
     /// Sends a signal; resolves when it is delivered to the other workflow.
     #[track_caller]
-    pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
+    pub fn signal<I: ArgumentList>(
+        &self,
+        signal: SignalDef<C, I>,
+        input: impl IntoArguments<I>,
+    ) -> ExternalCall {
         let (target, header) = (self.target.clone(), PayloadMap::new());
         let name = signal.name().into();
-        let ask =
-            signal.encode(&input).map(|input| Ask::SignalExternal { target, name, input, header });
+        let input = signal.encode(&input.into_arguments());
+        let ask = input.map(|input| Ask::SignalExternal { target, name, input, header });
         self.call(ask)
     }
 

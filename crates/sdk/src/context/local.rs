@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     activity::{ActivityDef, LocalActivity, LocalEnd},
+    arguments::ArgumentList,
     error::{ActivityFailure, Error, Result},
     executor::{Resolution, Terms},
     payload::{self, AsPayload, PayloadError},
@@ -50,7 +51,11 @@ pub struct LocalActivityCall<O> {
 }
 
 impl<O> LocalActivityCall<O> {
-    pub(super) fn new<S, I>(board: Site, definition: &ActivityDef<S, I, O>, input: &I) -> Self {
+    pub(super) fn new<S, I: ArgumentList>(
+        board: Site,
+        definition: &ActivityDef<S, I, O>,
+        input: &I::Value,
+    ) -> Self {
         let (input, unsendable) = match definition.encode(input) {
             Ok(input) => (input, None),
             Err(error) => (Vec::new(), Some(error)),

@@ -51,6 +51,7 @@ pub use self::{
 };
 use crate::{
     activity::Activity,
+    arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     error::{Error, Result},
     executor::{self, Board, Cancellation, Kind},
@@ -100,6 +101,12 @@ impl<W> Context<W> {
         Self { board, state: Rc::new(RefCell::new(state)) }
     }
 
+    /// The context of a function workflow that is called within this run, whose state is `state`.
+    #[doc(hidden)]
+    pub fn with_state<S>(&self, state: S) -> Context<S> {
+        Context::new(self.board.clone(), state)
+    }
+
     /// Reads the state. Must not be called from within [`Context::write`].
     #[track_caller]
     pub fn read<T>(&self, read: impl FnOnce(&W) -> T) -> T {
@@ -131,28 +138,36 @@ impl<W> Context<W> {
 
     /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
     #[track_caller]
-    pub fn activity<A>(&self, activity: A, input: A::Input) -> ActivityCall<A::Output>
+    pub fn activity<A, M>(
+        &self,
+        activity: A,
+        input: impl IntoArguments<A::Arguments>,
+    ) -> ActivityCall<A::Output>
     where
-        A: Activity<Output: AsPayload>,
+        A: Activity<M, Output: AsPayload>,
     {
-        ActivityCall::new(self.board(), &activity.definition(), &input)
+        ActivityCall::new(self.board(), &activity.definition(), &input.into_arguments())
     }
 
     /// Runs an activity in the worker of this workflow, within the workflow task: without a queue,
     /// and with one event, which holds the result. For short work that may run again if the worker
     /// dies before the task is completed. The worker must have the activity registered.
     #[track_caller]
-    pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
+    pub fn local_activity<A, M>(
+        &self,
+        activity: A,
+        input: impl IntoArguments<A::Arguments>,
+    ) -> LocalActivityCall<A::Output>
     where
-        A: Activity<Output: AsPayload>,
+        A: Activity<M, Output: AsPayload>,
     {
-        LocalActivityCall::new(self.board(), &activity.definition(), &input)
+        LocalActivityCall::new(self.board(), &activity.definition(), &input.into_arguments())
     }
 
     /// Waits for the next signal of this kind, in order of arrival. For signals that are declared
     /// without a body; the others are handled when they arrive.
     #[track_caller]
-    pub fn receive<I: 'static>(&self, signal: SignalDef<W, I>) -> Receive<SignalDef<W, I>> {
+    pub fn receive<I: ArgumentList>(&self, signal: SignalDef<W, I>) -> Receive<SignalDef<W, I>> {
         Receive::new(self.board(), signal)
     }
 
@@ -169,9 +184,9 @@ impl<W> Context<W> {
     pub fn child<C: Workflow>(
         &self,
         workflow: impl Into<WorkflowId>,
-        input: C::Input,
+        input: impl IntoArguments<C::Arguments>,
     ) -> ChildCall<C> {
-        ChildCall::new(self.board(), workflow.into(), &input)
+        ChildCall::new(self.board(), workflow.into(), &input.into_arguments())
     }
 
     /// Another workflow of the same namespace, to be signalled or cancelled.
@@ -210,7 +225,7 @@ impl<W> Context<W> {
     /// ```
     /// # use std::time::Duration;
     /// # use abide_sdk::{ActivityDef, Context, Outcome};
-    /// # async fn example<W>(ctx: &Context<W>, release: ActivityDef<(), u32, ()>) -> bool {
+    /// # async fn example<W>(ctx: &Context<W>, release: ActivityDef<(), (u32,), ()>) -> bool {
     /// let released = ctx.shield(ctx.activity(release, 7)).timeout(Duration::from_secs(30)).await;
     /// matches!(released, Outcome::InTime(Ok(())))
     /// # }
@@ -401,20 +416,20 @@ impl<W: Workflow> Context<W> {
     /// signals and updates whose handlers have not finished: these handlers start again in the next
     /// run. The state is not carried over, nor are more than the newest 100 signals of names that
     /// the workflow does not declare.
-    pub fn continue_as_new(&self, input: W::Input) -> Error {
+    pub fn continue_as_new(&self, input: impl IntoArguments<W::Arguments>) -> Error {
         self.next_run(input).into()
     }
 
     /// As [`Context::continue_as_new`], with other options than this run has:
     /// `return Err(ctx.next_run(input).queue("large").into())`.
-    pub fn next_run(&self, input: W::Input) -> NextRun {
-        NextRun::new(&self.board, W::NAME, W::encode_input(&input))
+    pub fn next_run(&self, input: impl IntoArguments<W::Arguments>) -> NextRun {
+        NextRun::new(&self.board, W::NAME, W::encode_input(&input.into_arguments()))
     }
 
     /// As [`Context::next_run`], with a workflow of another type, which takes over the id. A client
     /// that waits for the result gets that of the other type.
-    pub fn next_run_as<N: Workflow>(&self, input: N::Input) -> NextRun {
-        NextRun::new(&self.board, N::NAME, N::encode_input(&input))
+    pub fn next_run_as<N: Workflow>(&self, input: impl IntoArguments<N::Arguments>) -> NextRun {
+        NextRun::new(&self.board, N::NAME, N::encode_input(&input.into_arguments()))
     }
 
     /// The last result of an earlier run, for runs of a cron schedule; runs that failed since do

@@ -15,6 +15,7 @@ use super::{
     timeout::Timeout,
 };
 use crate::{
+    arguments::ArgumentList,
     definition::{SignalDef, SignalHandler as _},
     error::{Error, Result},
     executor::{Received, Resolution},
@@ -47,8 +48,8 @@ pub trait Expected: fmt::Debug + Unpin {
     fn read(&self, name: String, input: Payloads) -> Result<Self::Output>;
 }
 
-impl<W, I> Expected for SignalDef<W, I> {
-    type Output = I;
+impl<W, I: ArgumentList> Expected for SignalDef<W, I> {
+    type Output = I::Value;
 
     fn name(&self) -> &'static str {
         Self::name(self)
@@ -63,7 +64,7 @@ impl<W, I> Expected for SignalDef<W, I> {
         Err(Error::fail(message))
     }
 
-    fn read(&self, _: String, input: Payloads) -> Result<I> {
+    fn read(&self, _: String, input: Payloads) -> Result<I::Value> {
         Ok(self.decode_input(&input)?)
     }
 }
@@ -107,7 +108,7 @@ impl<W> AnySignal<W> {
     }
 
     /// The decoded arguments, if it is this signal.
-    pub fn read<I>(&self, signal: SignalDef<W, I>) -> Option<Result<I>> {
+    pub fn read<I: ArgumentList>(&self, signal: SignalDef<W, I>) -> Option<Result<I::Value>> {
         let same = self.name == signal.name();
         same.then(|| signal.decode_input(&self.input).map_err(Error::from))
     }

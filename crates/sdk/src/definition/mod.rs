@@ -10,9 +10,10 @@ use abide_core::payload::{Payload, Payloads};
 pub use self::{
     query::{QueryDef, QueryHandler},
     signal::{Arrival, SignalCode, SignalDef, SignalHandler},
-    update::{UpdateCode, UpdateDef, UpdateHandler, UpdateProgress, Validator},
+    update::{UpdateCode, UpdateDef, UpdateHandler, UpdateProgress, UpdateTask, Validator},
 };
 use crate::{
+    arguments::ArgumentList,
     context::Context,
     future::LocalBoxFuture,
     payload::{self, Arguments, AsPayload, PayloadError},
@@ -28,7 +29,7 @@ pub trait Workflow: Sized + 'static {
     /// The workflow's type name, as registered and recorded in history.
     const NAME: &'static str;
     /// How the arguments are encoded.
-    const ARGUMENTS: Arguments<Self::Input>;
+    const ARGUMENTS: Arguments<Self::Arguments>;
     /// Every signal that the workflow declares.
     const SIGNALS: &'static [&'static dyn SignalHandler<Self>];
     /// Every query that the workflow declares.
@@ -38,7 +39,9 @@ pub trait Workflow: Sized + 'static {
     /// What happens to handlers that still run when the run has its result.
     const UNFINISHED_HANDLERS: UnfinishedHandlers = UnfinishedHandlers::Wait;
 
-    /// The type of the run's arguments.
+    /// The types of the run's arguments, as a tuple.
+    type Arguments: ArgumentList<Value = Self::Input>;
+    /// The run's arguments: `()`, the argument itself, or a tuple of several.
     type Input: 'static;
     /// The type of the run's result.
     type Output: AsPayload;
@@ -78,33 +81,33 @@ pub enum UnfinishedHandlers {
 
 /// The parts that all definitions have in common.
 macro_rules! definition {
-    ($name:ident<$($parameter:ident),+>, $kind:literal) => {
-        impl<$($parameter),+> Clone for $name<$($parameter),+> {
+    ($name:ident<$($parameter:ident $(: $bound:ident)?),+>, $kind:literal) => {
+        impl<$($parameter $(: $bound)?),+> Clone for $name<$($parameter),+> {
             fn clone(&self) -> Self {
                 *self
             }
         }
 
-        impl<$($parameter),+> Copy for $name<$($parameter),+> {}
+        impl<$($parameter $(: $bound)?),+> Copy for $name<$($parameter),+> {}
 
-        impl<$($parameter),+> std::fmt::Debug for $name<$($parameter),+> {
+        impl<$($parameter $(: $bound)?),+> std::fmt::Debug for $name<$($parameter),+> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!($kind, " {}"), self.name)
             }
         }
 
-        impl<$($parameter),+> $name<$($parameter),+> {
+        impl<$($parameter $(: $bound)?),+> $name<$($parameter),+> {
             /// The name under which it is declared and called.
             pub const fn name(&self) -> &'static str {
                 self.name
             }
 
             /// Encodes the arguments, one payload each.
-            pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
+            pub fn encode(&self, input: &I::Value) -> Result<Payloads, PayloadError> {
                 self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
             }
 
-            pub(crate) fn decode_input(&self, input: &[Payload]) -> Result<I, PayloadError> {
+            pub(crate) fn decode_input(&self, input: &[Payload]) -> Result<I::Value, PayloadError> {
                 self.arguments.decode(input).map_err(|error| error.of(self.input_subject()))
             }
 

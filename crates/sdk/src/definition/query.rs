@@ -7,31 +7,32 @@ use abide_core::{
 
 use super::definition;
 use crate::{
+    arguments::ArgumentList,
     payload::{self, Arguments, AsPayload, PayloadError},
     returned::ReturnedError,
 };
 
-/// A query as a value: of workflow `W`, with arguments `I` and answer `O`.
-pub struct QueryDef<W: 'static, I: 'static, O: 'static> {
+/// A query as a value: of workflow `W`, with arguments of types `I` and answer `O`.
+pub struct QueryDef<W: 'static, I: ArgumentList, O: 'static> {
     name: &'static str,
     arguments: Arguments<I>,
-    code: fn(&W, I) -> Result<O, ReturnedError>,
+    code: fn(&W, I::Value) -> Result<O, ReturnedError>,
 }
 
-definition!(QueryDef<W, I, O>, "query");
+definition!(QueryDef<W, I: ArgumentList, O>, "query");
 
-impl<W, I, O> QueryDef<W, I, O> {
+impl<W, I: ArgumentList, O> QueryDef<W, I, O> {
     /// A query with this name.
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
-        code: fn(&W, I) -> Result<O, ReturnedError>,
+        code: fn(&W, I::Value) -> Result<O, ReturnedError>,
     ) -> Self {
         Self { name, arguments, code }
     }
 }
 
-impl<W, I, O: AsPayload> QueryDef<W, I, O> {
+impl<W, I: ArgumentList, O: AsPayload> QueryDef<W, I, O> {
     /// Decodes an answer from its payloads.
     pub fn decode(&self, answer: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(answer)
@@ -48,7 +49,7 @@ pub trait QueryHandler<W>: Sync {
     fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure>;
 }
 
-impl<W, I, O: AsPayload> QueryHandler<W> for QueryDef<W, I, O> {
+impl<W, I: ArgumentList, O: AsPayload> QueryHandler<W> for QueryDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -5,39 +5,40 @@ use abide_core::payload::{Payload, Payloads};
 
 use super::definition;
 use crate::{
+    arguments::ArgumentList,
     context::Context,
     future::LocalBoxFuture,
     payload::{Arguments, PayloadError},
 };
 
-/// A signal as a value: of workflow `W`, with arguments `I`.
-pub struct SignalDef<W: 'static, I: 'static> {
+/// A signal as a value: of workflow `W`, with arguments of types `I`.
+pub struct SignalDef<W: 'static, I: ArgumentList> {
     name: &'static str,
     arguments: Arguments<I>,
     code: SignalCode<W, I>,
 }
 
 /// What happens when the signal arrives.
-pub enum SignalCode<W: 'static, I: 'static> {
+pub enum SignalCode<W: 'static, I: ArgumentList> {
     /// It is kept until the run receives it.
     Keep,
     /// It changes the state at once.
-    Apply(fn(&mut W, I)),
+    Apply(fn(&mut W, I::Value)),
     /// It starts a task beside the run.
-    Task(fn(Context<W>, I) -> LocalBoxFuture<'static, ()>),
+    Task(fn(Context<W>, I::Value) -> LocalBoxFuture<'static, ()>),
 }
 
-definition!(SignalDef<W, I>, "signal");
+definition!(SignalDef<W, I: ArgumentList>, "signal");
 
-impl<W, I> Clone for SignalCode<W, I> {
+impl<W, I: ArgumentList> Clone for SignalCode<W, I> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W, I> Copy for SignalCode<W, I> {}
+impl<W, I: ArgumentList> Copy for SignalCode<W, I> {}
 
-impl<W, I> SignalDef<W, I> {
+impl<W, I: ArgumentList> SignalDef<W, I> {
     /// A signal with this name.
     pub const fn new(name: &'static str, arguments: Arguments<I>, code: SignalCode<W, I>) -> Self {
         Self { name, arguments, code }
@@ -66,7 +67,7 @@ pub enum Arrival {
     Task(LocalBoxFuture<'static, ()>),
 }
 
-impl<W, I> SignalHandler<W> for SignalDef<W, I> {
+impl<W, I: ArgumentList> SignalHandler<W> for SignalDef<W, I> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -12,6 +12,7 @@ use abide_core::{
 
 use super::definition;
 use crate::{
+    arguments::ArgumentList,
     context::Context,
     future::LocalBoxFuture,
     panic::message,
@@ -19,11 +20,11 @@ use crate::{
     returned::ReturnedError,
 };
 
-/// An update as a value: of workflow `W`, with arguments `I` and result `O`.
-pub struct UpdateDef<W: 'static, I: 'static, O: 'static> {
+/// An update as a value: of workflow `W`, with arguments of types `I` and result `O`.
+pub struct UpdateDef<W: 'static, I: ArgumentList, O: 'static> {
     name: &'static str,
     arguments: Arguments<I>,
-    validate: Option<Validator<W, I>>,
+    validate: Option<Validator<W, I::Value>>,
     code: UpdateCode<W, I, O>,
 }
 
@@ -31,25 +32,29 @@ pub struct UpdateDef<W: 'static, I: 'static, O: 'static> {
 /// workflow's code: it runs again on replay.
 pub type Validator<W, I> = fn(&W, &I) -> Result<(), ReturnedError>;
 
+/// The code of an update that runs as a task.
+pub type UpdateTask<W, I, O> =
+    fn(Context<W>, I) -> LocalBoxFuture<'static, Result<O, ReturnedError>>;
+
 /// The handler of an accepted update.
-pub enum UpdateCode<W: 'static, I: 'static, O: 'static> {
+pub enum UpdateCode<W: 'static, I: ArgumentList, O: 'static> {
     /// Changes the state at once.
-    Apply(fn(&mut W, I) -> Result<O, ReturnedError>),
+    Apply(fn(&mut W, I::Value) -> Result<O, ReturnedError>),
     /// Runs as a task beside the run.
-    Task(fn(Context<W>, I) -> LocalBoxFuture<'static, Result<O, ReturnedError>>),
+    Task(UpdateTask<W, I::Value, O>),
 }
 
-definition!(UpdateDef<W, I, O>, "update");
+definition!(UpdateDef<W, I: ArgumentList, O>, "update");
 
-impl<W, I, O> Clone for UpdateCode<W, I, O> {
+impl<W, I: ArgumentList, O> Clone for UpdateCode<W, I, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W, I, O> Copy for UpdateCode<W, I, O> {}
+impl<W, I: ArgumentList, O> Copy for UpdateCode<W, I, O> {}
 
-impl<W, I, O> UpdateDef<W, I, O> {
+impl<W, I: ArgumentList, O> UpdateDef<W, I, O> {
     /// An update with this name.
     pub const fn new(
         name: &'static str,
@@ -61,13 +66,13 @@ impl<W, I, O> UpdateDef<W, I, O> {
 
     /// The same update with a validator, which can reject it.
     #[must_use]
-    pub const fn validated(mut self, validate: Validator<W, I>) -> Self {
+    pub const fn validated(mut self, validate: Validator<W, I::Value>) -> Self {
         self.validate = Some(validate);
         self
     }
 }
 
-impl<W, I, O: AsPayload> UpdateDef<W, I, O> {
+impl<W, I: ArgumentList, O: AsPayload> UpdateDef<W, I, O> {
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
         let message = format!("validator of update {} panicked: {}", self.name, message(panic));
         Failure { message, error_type: "Panic".into(), ..Failure::default() }
@@ -103,7 +108,7 @@ pub enum UpdateProgress {
     Task(LocalBoxFuture<'static, Result<Payloads, Failure>>),
 }
 
-impl<W, I, O: AsPayload> UpdateHandler<W> for UpdateDef<W, I, O> {
+impl<W, I: ArgumentList, O: AsPayload> UpdateHandler<W> for UpdateDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -1,6 +1,9 @@
 //! The reasons to stop code, with texts that say where and what to do.
 
-use std::{any::Any, panic::Location};
+use std::{
+    any::Any,
+    panic::{Location, resume_unwind},
+};
 
 use abide_core::{event::TaskFailureCause, failure::Failure};
 
@@ -9,12 +12,32 @@ use crate::{panic, payload::PayloadError, registry::TaskFault};
 
 type CodeLocation = Option<&'static Location<'static>>;
 
-/// Code panicked, perhaps in a handler.
+/// Unwinds workflow code that awaits an activity's function. The function would run again on every
+/// replay, so its first poll stops the run.
+pub(crate) fn stop_awaited_activity(name: &'static str, at: &'static Location<'static>) -> ! {
+    resume_unwind(Box::new(AwaitedActivity { name, at }))
+}
+
+/// Workflow code awaits the function of the activity.
+struct AwaitedActivity {
+    name: &'static str,
+    /// Where it calls the function.
+    at: &'static Location<'static>,
+}
+
+/// Code panicked, perhaps in a handler, or was stopped by [`stop_awaited_activity`].
 pub(super) fn panicked(
     panic: &(dyn Any + Send),
     handler: Option<&str>,
     place: CodeLocation,
 ) -> TaskFault {
+    if let Some(AwaitedActivity { name, at }) = panic.downcast_ref() {
+        let message = format!(
+            "not deterministic: the workflow calls the activity {name} as a function, at {at}, so \
+             it would run again on every replay. Call it by `ctx.activity({name}, …)`"
+        );
+        return fault("NotDeterministic", message);
+    }
     let code = handler.map_or_else(String::new, |handler| format!(" of {handler}"));
     let (said, place) = (panic::message(panic), shown(place));
     fault("Panic", format!("workflow code{code} panicked: {said}; {place}"))

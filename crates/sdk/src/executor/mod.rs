@@ -17,10 +17,13 @@ mod tasks;
 mod waits;
 mod waker;
 
-pub(crate) use self::waker::{outside, runs_here};
 pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
     board::{Board, Child, Received, Terms},
     scope::{Kind, Scope},
     waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
+};
+pub(crate) use self::{
+    fault::stop_awaited_activity,
+    waker::{outside, runs_here},
 };

@@ -34,7 +34,7 @@ where
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Error, Result, first_success};
-/// # async fn example<W>(ctx: &Context<W>, ask: ActivityDef<(), String, u32>) -> Result<u32> {
+/// # async fn example<W>(ctx: &Context<W>, ask: ActivityDef<(), (String,), u32>) -> Result<u32> {
 /// let mirrors = ["north", "south"];
 /// let asked = first_success(mirrors.map(|mirror| ctx.activity(ask, mirror.to_owned()))).await;
 /// asked.map_err(|failures| Error::fail(format!("{} mirrors failed", failures.len())))

@@ -19,7 +19,7 @@ impl<W> Context<W> {
     ///
     /// ```
     /// # use abide_sdk::{ActivityDef, Context, Result};
-    /// # async fn example<W>(ctx: &Context<W>, resize: ActivityDef<(), u32, u32>) -> Result<usize> {
+    /// # async fn example<W>(ctx: &Context<W>, resize: ActivityDef<(), (u32,), u32>) -> Result<usize> {
     /// let resized = ctx.map_bounded(20, 0..5_000, |image| ctx.activity(resize, image)).await;
     /// Ok(resized.iter().filter(|result| result.is_ok()).count())
     /// # }

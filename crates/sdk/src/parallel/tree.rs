@@ -17,8 +17,8 @@ impl<W> Context<W> {
     /// # use abide_sdk::{ActivityDef, Context, Result};
     /// # async fn example<W>(
     /// #     ctx: &Context<W>,
-    /// #     count: ActivityDef<(), u32, u64>,
-    /// #     add: ActivityDef<(), Vec<u64>, u64>,
+    /// #     count: ActivityDef<(), (u32,), u64>,
+    /// #     add: ActivityDef<(), (Vec<u64>,), u64>,
     /// # ) -> Result<u64> {
     /// let counts = ctx.try_map_bounded(50, 0..1_000, |shard| ctx.activity(count, shard)).await?;
     /// let total = ctx.reduce_tree(50, 10, counts, |group| ctx.activity(add, group)).await?;

@@ -20,8 +20,8 @@ use super::crowd::Crowd;
 /// # use abide_sdk::{ActivityDef, Context, Result, Window};
 /// # async fn example<W>(
 /// #     ctx: &Context<W>,
-/// #     fetch: ActivityDef<(), u32, Vec<u32>>,
-/// #     work: ActivityDef<(), u32, ()>,
+/// #     fetch: ActivityDef<(), (u32,), Vec<u32>>,
+/// #     work: ActivityDef<(), (u32,), ()>,
 /// # ) -> Result<()> {
 /// let mut window = Window::new(10);
 /// for page in 0.. {

@@ -180,9 +180,9 @@ impl Worker {
     }
 
     /// Registers this activity. Two activities of one name make [`Worker::run`] fail.
-    pub fn activity<A>(mut self, activity: A) -> Self
+    pub fn activity<A, M>(mut self, activity: A) -> Self
     where
-        A: Activity<State = (), Input: Send, Output: AsPayload>,
+        A: Activity<M, State = (), Input: Send, Output: AsPayload>,
     {
         let registered = self.registry.activity(activity);
         self.registered = self.registered.and(registered);
@@ -197,9 +197,9 @@ impl Worker {
     }
 
     /// Replaces the code of an activity, registered or not: for tests.
-    pub fn replace_activity<A, F, R, E>(mut self, activity: A, code: F) -> Self
+    pub fn replace_activity<A, M, F, R, E>(mut self, activity: A, code: F) -> Self
     where
-        A: Activity<State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,

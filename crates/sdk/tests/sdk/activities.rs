@@ -161,8 +161,8 @@ fn an_activity_can_be_called_by_its_own_tests() {
     assert_eq!(context.heartbeat_details::<u32>().unwrap(), Some(5));
     assert_eq!(context.execution_id().as_str(), "execution");
     let mailer = Mailer { sender: "Eve".into() };
-    let input = ("Bob".to_owned(), "Hi".to_owned());
-    let sent = pollster::block_on(Mailer::send.call(&mailer, context, input)).unwrap();
+    let sent = mailer.send(context, "Bob".to_owned(), "Hi".to_owned());
+    let sent = pollster::block_on(sent).unwrap();
     assert_eq!(sent, "Eve to Bob, attempt 2");
     assert_eq!(beats.0.lock().unwrap().len(), 1);
 }

@@ -95,7 +95,7 @@ impl World<Expense> {
 
     /// Answers by the update.
     pub(crate) fn answer_by_update(&mut self, answer: Answer) -> Result<Receipt, Refusal> {
-        match self.update(Expense::decide, answer) {
+        match self.update(Expense::DECIDE, answer) {
             Some(told) => Ok(told.unwrap()),
             None => Err(Refusal::of(self.rejected.last().unwrap()).unwrap()),
         }

@@ -28,7 +28,7 @@ fn a_decision_by_update_ends_the_wait_and_answers_at_once() {
 #[test]
 fn a_decision_by_signal_ends_the_wait() {
     let mut world = World::ask(Terms::of(&["ada"]));
-    world.signal(Expense::decision, Answer::reject("expense", "ada"));
+    world.signal(Expense::DECISION, Answer::reject("expense", "ada"));
     assert_eq!(world.result().unwrap(), "Reject by ada");
     world.check();
 }
@@ -61,7 +61,7 @@ fn a_decision_carries_approver_comment_and_the_time_of_the_run() {
     let mut world = World::ask(Terms { then: Some(seconds(1)), ..Terms::of(&["ada"]) });
     world.pass(seconds(30));
     world.answer_by_update(Answer::approve("expense", "ada").comment("fine")).unwrap();
-    let report = world.query(Expense::approvals, ());
+    let report = world.query(Expense::APPROVALS, ());
     let entry = &report.requests[0].entries[0];
     assert_eq!((entry.at, entry.way), (world.now(), AnswerChannel::Update));
     assert_eq!(entry.answer.approver(), "ada");
@@ -116,7 +116,7 @@ fn choices_of_the_users_own_are_typed_and_may_hold_data() {
     let mut world = World::<Article>::start(());
     let shorten = Answer::choose("review", "ada", &Review::Shorten { to: 900 }).unwrap();
     assert_eq!(shorten.decision(), Some("shorten"));
-    assert_eq!(world.update(Article::decide, shorten).unwrap().unwrap().effect, Effect::Decided);
+    assert_eq!(world.update(Article::DECIDE, shorten).unwrap().unwrap().effect, Effect::Decided);
     assert_eq!(world.result(), Some(Review::Shorten { to: 900 }));
     world.check();
 }
@@ -161,7 +161,7 @@ impl Levels {
 fn several_levels_decide_in_order() {
     let mut world = World::<Levels>::start(());
     for level in ["lead", "head", "board"] {
-        world.update(Levels::decide, Answer::approve(level, level)).unwrap().unwrap();
+        world.update(Levels::DECIDE, Answer::approve(level, level)).unwrap().unwrap();
     }
     assert_eq!(world.result().unwrap(), "approved by all");
     world.check();
@@ -170,8 +170,8 @@ fn several_levels_decide_in_order() {
 #[test]
 fn a_level_that_rejects_or_stays_silent_ends_the_order() {
     let mut world = World::<Levels>::start(());
-    world.signal(Levels::decision, Answer::approve("lead", "lead"));
-    world.signal(Levels::decision, Answer::reject("head", "head"));
+    world.signal(Levels::DECISION, Answer::approve("lead", "lead"));
+    world.signal(Levels::DECISION, Answer::reject("head", "head"));
     assert_eq!(world.result().unwrap(), "stopped at head");
     world.check();
 
@@ -184,7 +184,7 @@ fn a_level_that_rejects_or_stays_silent_ends_the_order() {
 #[test]
 fn an_update_to_a_level_that_was_not_asked_is_no_such_request() {
     let mut world = World::<Levels>::start(());
-    assert_eq!(world.update(Levels::decide, Answer::approve("board", "board")), None);
+    assert_eq!(world.update(Levels::DECIDE, Answer::approve("board", "board")), None);
     let refusal = Refusal::of(&world.rejected[0]).unwrap();
     assert_eq!(refusal.to_string(), "no such request: board; open: lead");
     assert_eq!(
@@ -197,13 +197,13 @@ fn an_update_to_a_level_that_was_not_asked_is_no_such_request() {
 #[test]
 fn a_signal_that_comes_before_its_request_is_kept_and_judged_then() {
     let mut world = World::<Levels>::start(());
-    world.signal(Levels::decision, Answer::approve("head", "mallory"));
-    world.signal(Levels::decision, Answer::approve("head", "head"));
-    let report = world.query(Levels::approvals, ());
+    world.signal(Levels::DECISION, Answer::approve("head", "mallory"));
+    world.signal(Levels::DECISION, Answer::approve("head", "head"));
+    let report = world.query(Levels::APPROVALS, ());
     assert_eq!(report.early.len(), 2);
     assert_eq!(report.early[0].judgement, Judgement::Early);
-    world.signal(Levels::decision, Answer::approve("lead", "lead"));
-    let report = world.query(Levels::approvals, ());
+    world.signal(Levels::DECISION, Answer::approve("lead", "lead"));
+    let report = world.query(Levels::APPROVALS, ());
     assert_eq!(report.early, []);
     assert_eq!(report.requests[1].status, Status::Decided);
     let judged: Vec<_> = report.requests[1].entries.iter().map(|it| &it.judgement).collect();
@@ -232,9 +232,9 @@ impl Both {
 #[test]
 fn several_requests_are_open_at_a_time() {
     let mut world = World::<Both>::start(());
-    world.signal(Both::decision, Answer::approve("legal", "ada"));
+    world.signal(Both::DECISION, Answer::approve("legal", "ada"));
     world.evict();
-    world.signal(Both::decision, Answer::reject("finance", "ada"));
+    world.signal(Both::DECISION, Answer::reject("finance", "ada"));
     assert_eq!(world.result(), Some((false, true)));
     world.check();
 }
@@ -349,10 +349,10 @@ impl OwnUpdate {
 #[test]
 fn an_update_of_the_users_own_may_take_decisions_and_refuses_them_as_typed() {
     let mut world = World::<OwnUpdate>::start(());
-    assert_eq!(world.update(OwnUpdate::sign, Answer::approve("contract", "mallory")), None);
+    assert_eq!(world.update(OwnUpdate::SIGN, Answer::approve("contract", "mallory")), None);
     let refusal = Refusal::of(&world.rejected[0]).unwrap();
     assert!(matches!(refusal, Refusal::NotAllowed { .. }));
-    let signed = world.update(OwnUpdate::sign, Answer::approve("contract", "ada"));
+    let signed = world.update(OwnUpdate::SIGN, Answer::approve("contract", "ada"));
     assert_eq!(signed, Some(Ok(world.now())));
     assert_eq!(world.result(), Some(true));
     world.check();

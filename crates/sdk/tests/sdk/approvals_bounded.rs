@@ -28,9 +28,9 @@ fn texts_that_are_too_long_are_refused() {
         let refusal = world.answer_by_update(answer.clone()).unwrap_err();
         let (request, limit) = ("expense".into(), bytes - 1);
         assert_eq!(refusal, Refusal::TooLong { request, part: part.into(), bytes, limit });
-        world.signal(Expense::decision, answer);
+        world.signal(Expense::DECISION, answer);
     }
-    let standing = &world.query(Expense::approvals, ()).requests[0];
+    let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     for entry in &standing.entries {
         assert!(matches!(entry.judgement, Judgement::Refused(Refusal::TooLong { .. })));
     }
@@ -44,7 +44,7 @@ fn a_request_is_handed_over_a_hundred_times_at_most() {
     let person = |number: u32| format!("p-{number}");
     let handover = |from| Answer::delegate("expense", person(from), person(from + 1));
     for from in 0..100 {
-        world.signal(Expense::decision, handover(from));
+        world.signal(Expense::DECISION, handover(from));
     }
     let refusal = world.answer_by_update(handover(100)).unwrap_err();
     assert_eq!(refusal, Refusal::TooManyHandovers { request: "expense".into(), limit: 100 });
@@ -86,10 +86,10 @@ fn of_answers_that_come_before_the_question_the_newest_hundred_are_kept() {
     let mut world = World::<Later>::start(());
     for number in 0..101 {
         world
-            .signal_raw("decision", Later::decision.encode(&approve(&number.to_string())).unwrap());
+            .signal_raw("decision", Later::DECISION.encode(&approve(&number.to_string())).unwrap());
     }
     world.work();
-    let early = world.query(Later::approvals, ()).early;
+    let early = world.query(Later::APPROVALS, ()).early;
     let (first, last) = (early[0].answer.approver(), early[99].answer.approver());
     assert_eq!((early.len(), first, last), (100, "1", "100"));
 }
@@ -98,15 +98,15 @@ fn of_answers_that_come_before_the_question_the_newest_hundred_are_kept() {
 fn repeats_that_come_before_the_question_count_once() {
     let mut world = World::<Later>::start(());
     for _ in 0..2 {
-        world.signal(Later::decision, approve("ada").key("click-1"));
+        world.signal(Later::DECISION, approve("ada").key("click-1"));
     }
     world.pass(seconds(60));
-    let entries = &world.query(Later::approvals, ()).requests[0].entries;
+    let entries = &world.query(Later::APPROVALS, ()).requests[0].entries;
     let Judgement::Taken(first) = &entries[0].judgement else { panic!("it was taken") };
     assert_eq!(entries[1].judgement, Judgement::Repeated);
-    let repeat = world.update(Later::decide, approve("ada").key("click-1"));
+    let repeat = world.update(Later::DECIDE, approve("ada").key("click-1"));
     assert_eq!(repeat, Some(Ok(first.clone())));
-    world.signal(Later::decision, approve("grace"));
+    world.signal(Later::DECISION, approve("grace"));
     assert_eq!(world.result(), Some(true));
     world.check();
 }
@@ -115,14 +115,14 @@ fn repeats_that_come_before_the_question_count_once() {
 fn a_request_may_keep_what_it_refuses() {
     let mut world = World::<Later>::start(());
     world.pass(seconds(60));
-    let told = world.update(Later::decide, approve("mallory")).unwrap().unwrap_err();
+    let told = world.update(Later::DECIDE, approve("mallory")).unwrap().unwrap_err();
     assert_eq!(told, "not allowed: \"mallory\" may not act on request expense");
     let long = approve("mallory").comment("c".repeat(1 << 20));
-    assert_eq!(world.update(Later::decide, long), None, "this is not worth being kept");
-    let taken = world.update(Later::decide, approve("ada")).unwrap().unwrap();
+    assert_eq!(world.update(Later::DECIDE, long), None, "this is not worth being kept");
+    let taken = world.update(Later::DECIDE, approve("ada")).unwrap().unwrap();
     assert_eq!(taken.effect, Effect::Counted);
 
-    let entries = &world.query(Later::approvals, ()).requests[0].entries;
+    let entries = &world.query(Later::APPROVALS, ()).requests[0].entries;
     assert_eq!((entries.len(), entries[0].way), (2, AnswerChannel::Update));
     assert!(matches!(entries[0].judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
     world.check();
@@ -151,15 +151,15 @@ impl Again {
 fn a_repeat_is_told_what_the_first_was_told_although_it_was_asked_again_since() {
     let mut world = World::<Again>::start(());
     world.pass(seconds(60));
-    let first = world.update(Again::decide, approve("ada").key("click-1")).unwrap().unwrap();
+    let first = world.update(Again::DECIDE, approve("ada").key("click-1")).unwrap().unwrap();
     assert_eq!(first.effect, Effect::Late);
     world.pass(seconds(10));
-    let entries = &world.query(Again::approvals, ()).requests[0].entries;
+    let entries = &world.query(Again::APPROVALS, ()).requests[0].entries;
     let Judgement::Taken(now) = &entries[0].judgement else { panic!("it was taken") };
     assert_eq!(now.effect, Effect::Counted);
-    let repeat = world.update(Again::decide, approve("ada").key("click-1"));
+    let repeat = world.update(Again::DECIDE, approve("ada").key("click-1"));
     assert_eq!(repeat, Some(Ok(first)));
-    world.update(Again::decide, approve("grace")).unwrap().unwrap();
+    world.update(Again::DECIDE, approve("grace")).unwrap().unwrap();
     assert_eq!(world.result(), Some(true));
     world.check();
 }

@@ -93,9 +93,9 @@ fn happening() -> impl Strategy<Value = Happening> {
 fn happen(world: &mut World<Drawn>, happening: Happening) {
     match happening {
         Happening::Pass(time) => world.pass(seconds(time)),
-        Happening::Update(answer) => drop(world.update(Drawn::decide, answer)),
-        Happening::Signal(answer) => world.signal(Drawn::decision, answer),
-        Happening::MoreTime => world.signal(Drawn::more_time, ()),
+        Happening::Update(answer) => drop(world.update(Drawn::DECIDE, answer)),
+        Happening::Signal(answer) => world.signal(Drawn::DECISION, answer),
+        Happening::MoreTime => world.signal(Drawn::MORE_TIME, ()),
         Happening::Evict => world.evict(),
         Happening::Cancel if !world.run.cancel_requested => world.cancel(),
         Happening::Cancel => {}
@@ -149,7 +149,7 @@ proptest! {
             }
             happen(&mut world, happening);
             prop_assert_eq!(&world.faults, &[]);
-            let report = world.query(Drawn::approvals, ());
+            let report = world.query(Drawn::APPROVALS, ());
             check_votes(&report);
             let status = report.requests.first().map(|standing| standing.status);
             prop_assert!(over.is_empty() || over.contains(&status.map(|it| it == Status::Decided)));

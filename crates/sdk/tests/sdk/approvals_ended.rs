@@ -47,8 +47,8 @@ fn the_order_in_history_decides_between_answer_and_deadline() {
     let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
     // The timer has fired when the signal comes, although no worker has seen it.
     world.fire_unseen(seconds(60));
-    world.signal(Expense::decision, approve());
-    assert_eq!(world.query(Expense::approvals, ()).requests[0].status, Status::TimedOut);
+    world.signal(Expense::DECISION, approve());
+    assert_eq!(world.query(Expense::APPROVALS, ()).requests[0].status, Status::TimedOut);
     world.check();
 }
 
@@ -56,9 +56,9 @@ fn the_order_in_history_decides_between_answer_and_deadline() {
 fn a_late_decision_is_kept_and_reported_by_signal_and_by_update() {
     let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
     world.pass(seconds(61));
-    world.signal(Expense::decision, approve());
+    world.signal(Expense::DECISION, approve());
     assert_eq!(world.answer_by_update(approve()).unwrap().effect, Effect::Late);
-    let standing = &world.query(Expense::approvals, ()).requests[0];
+    let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     assert_eq!(standing.status, Status::TimedOut);
     for entry in &standing.entries {
         assert!(matches!(&entry.judgement, Judgement::Taken(told) if told.effect == Effect::Late));
@@ -74,12 +74,12 @@ fn a_decision_after_the_fallback_is_told_what_was_decided_and_is_kept() {
     let terms = Terms { fallback, then: Some(seconds(9)), ..within_a_minute() };
     let mut world = World::ask(terms);
     world.pass(seconds(61));
-    let told = world.update(Expense::decide, approve().key("click-1")).unwrap();
+    let told = world.update(Expense::DECIDE, approve().key("click-1")).unwrap();
     let expected = "already decided: request expense was decided with reject";
     assert_eq!(told.unwrap_err(), expected);
-    let again = world.update(Expense::decide, approve().key("click-1")).unwrap();
+    let again = world.update(Expense::DECIDE, approve().key("click-1")).unwrap();
     assert_eq!(again.unwrap_err(), expected, "a repeat is told the same");
-    let standing = &world.query(Expense::approvals, ()).requests[0];
+    let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     assert_eq!((standing.status, standing.decision.as_deref()), (Status::TimedOut, Some("reject")));
     let judged = &standing.entries[0].judgement;
     assert!(matches!(judged, Judgement::Taken(told) if told.effect == Effect::Late), "{judged:?}");
@@ -138,7 +138,7 @@ fn an_escalation_runs_an_activity_and_asks_more_people_with_a_second_deadline() 
     let mut world = escalated();
     world.complete(tell_the_boss, ());
     world.pass(seconds(300));
-    world.signal(Escalating::decision, Answer::approve("expense", "boss"));
+    world.signal(Escalating::DECISION, Answer::approve("expense", "boss"));
     assert_eq!(world.result().unwrap(), "Approve by boss");
     world.check();
 }
@@ -156,7 +156,7 @@ fn the_second_deadline_has_its_own_fallback() {
 fn a_late_decision_counts_when_the_request_is_asked_again() {
     let mut world = escalated();
     // It comes while the activity runs, and leaves no second wait in history.
-    world.signal(Escalating::decision, approve());
+    world.signal(Escalating::DECISION, approve());
     world.complete(tell_the_boss, ());
     assert_eq!(world.result().unwrap(), "Approve by ada");
     let opened = world.history().iter().filter(|name| **name == "WaitOpened").count();
@@ -169,17 +169,17 @@ fn whoever_could_not_have_decided_in_time_cannot_decide_late() {
     let mut world = escalated();
     // The boss may act when asked, and has not been asked.
     for stranger in ["mallory", "boss"] {
-        world.signal(Escalating::decision, Answer::reject("expense", stranger));
+        world.signal(Escalating::DECISION, Answer::reject("expense", stranger));
     }
-    assert_eq!(world.query(Escalating::late, ()), 0);
-    let entries = &world.query(Escalating::approvals, ()).requests[0].entries;
+    assert_eq!(world.query(Escalating::LATE, ()), 0);
+    let entries = &world.query(Escalating::APPROVALS, ()).requests[0].entries;
     for entry in entries {
         assert!(matches!(entry.judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
     }
     assert_eq!(entries.len(), 2);
     world.complete(tell_the_boss, ());
     assert_eq!(world.result(), None);
-    world.signal(Escalating::decision, Answer::approve("expense", "boss"));
+    world.signal(Escalating::DECISION, Answer::approve("expense", "boss"));
     assert_eq!(world.result().unwrap(), "Approve by boss");
     world.check();
 }
@@ -187,19 +187,19 @@ fn whoever_could_not_have_decided_in_time_cannot_decide_late() {
 #[test]
 fn a_late_handover_or_withdrawal_by_signal_has_no_effect_when_it_is_asked_again() {
     let mut world = escalated();
-    world.signal(Escalating::decision, Answer::delegate("expense", "ada", "grace"));
-    world.signal(Escalating::decision, Answer::withdraw("expense", "linus"));
-    let entries = &world.query(Escalating::approvals, ()).requests[0].entries;
+    world.signal(Escalating::DECISION, Answer::delegate("expense", "ada", "grace"));
+    world.signal(Escalating::DECISION, Answer::withdraw("expense", "linus"));
+    let entries = &world.query(Escalating::APPROVALS, ()).requests[0].entries;
     for entry in entries {
         assert!(matches!(entry.judgement, Judgement::Refused(Refusal::Closed { .. })));
     }
     world.complete(tell_the_boss, ());
-    let standing = &world.query(Escalating::approvals, ()).requests[0];
+    let standing = &world.query(Escalating::APPROVALS, ()).requests[0];
     assert_eq!(
         (standing.status, &*standing.approvers),
         (Status::Open, &["ada", "boss"].map(String::from)[..])
     );
-    world.signal(Escalating::decision, approve());
+    world.signal(Escalating::DECISION, approve());
     assert_eq!(world.result().unwrap(), "Approve by ada");
     world.check();
 }
@@ -242,8 +242,8 @@ fn a_request_is_withdrawn_when_the_run_is_cancelled() {
 
     let mut world = World::<Careful>::start(());
     world.cancel();
-    assert_eq!(world.query(Careful::approvals, ()).requests[0].status, Status::Withdrawn);
-    assert_eq!(world.update(Careful::decide, approve()), None);
+    assert_eq!(world.query(Careful::APPROVALS, ()).requests[0].status, Status::Withdrawn);
+    assert_eq!(world.update(Careful::DECIDE, approve()), None);
     assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
     world.pass(seconds(9));
     assert_eq!(world.history().last(), Some(&"RunCancelled"));
@@ -264,7 +264,7 @@ impl Impatient {
             let asked = ctx.approval(Request::new("expense")).start();
             let cancel = ctx.clone();
             ctx.spawn(async move {
-                if cancel.receive(Self::bought).await.is_ok() {
+                if cancel.receive(Self::BOUGHT).await.is_ok() {
                     let _ = cancel.withdraw_approval("expense", "bought by another");
                 }
             });
@@ -272,7 +272,7 @@ impl Impatient {
         }
         select! {
             verdict = ctx.approval(Request::new("expense")) => return Ok(told(&verdict?)),
-            bought = ctx.receive(Self::bought) => bought?,
+            bought = ctx.receive(Self::BOUGHT) => bought?,
         }
         ctx.sleep(seconds(9)).await?;
         Ok("bought".into())
@@ -285,10 +285,10 @@ impl Impatient {
 #[test]
 fn a_request_is_withdrawn_when_its_future_is_dropped() {
     let mut world = World::<Impatient>::start(false);
-    world.signal(Impatient::bought, ());
-    let standing = &world.query(Impatient::approvals, ()).requests[0];
+    world.signal(Impatient::BOUGHT, ());
+    let standing = &world.query(Impatient::APPROVALS, ()).requests[0];
     assert_eq!((standing.status, standing.ended_at), (Status::Withdrawn, Some(world.now())));
-    assert_eq!(world.update(Impatient::decide, approve()), None);
+    assert_eq!(world.update(Impatient::DECIDE, approve()), None);
     assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
     assert!(world.history().contains(&"WaitCancelled"));
     world.check();
@@ -297,7 +297,7 @@ fn a_request_is_withdrawn_when_its_future_is_dropped() {
 #[test]
 fn code_withdraws_a_request_and_says_why() {
     let mut world = World::<Impatient>::start(true);
-    world.signal(Impatient::bought, ());
+    world.signal(Impatient::BOUGHT, ());
     assert_eq!(world.result().unwrap(), "withdrawn by None: Some(\"bought by another\")");
     world.check();
 }

@@ -133,10 +133,10 @@ fn a_handover_lets_another_decide_instead_and_is_recorded() {
     assert_eq!(world.answer_by_update(handover).unwrap().effect, Effect::Delegated);
     let refusal = world.answer_by_update(approve("ada")).unwrap_err();
     assert_eq!(refusal.to_string(), "not allowed: ada has delegated request expense to grace");
-    assert_eq!(world.query(Expense::approvals, ()).requests[0].approvers, ["grace"]);
+    assert_eq!(world.query(Expense::APPROVALS, ()).requests[0].approvers, ["grace"]);
     world.answer_by_update(approve("grace")).unwrap();
 
-    let standing = &world.query(Expense::approvals, ()).requests[0];
+    let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     assert_eq!(standing.entries[0].answer.delegate_to(), Some("grace"));
     assert_eq!(standing.entries[0].answer.reason(), Some("on holiday"));
     assert_eq!((standing.status, standing.entries.len()), (Status::Decided, 2));
@@ -167,9 +167,9 @@ fn a_vote_after_handovers_says_on_whose_behalf_it_was() {
     }
 
     let mut world = World::<Chain>::start(());
-    world.signal(Chain::decision, Answer::delegate("expense", "ada", "grace"));
-    world.signal(Chain::decision, Answer::delegate("expense", "grace", "linus"));
-    world.signal(Chain::decision, approve("linus"));
+    world.signal(Chain::DECISION, Answer::delegate("expense", "ada", "grace"));
+    world.signal(Chain::DECISION, Answer::delegate("expense", "grace", "linus"));
+    world.signal(Chain::DECISION, approve("linus"));
     assert_eq!(world.result(), Some(("linus".into(), Some("ada".into()))));
     world.check();
 }
@@ -187,10 +187,10 @@ fn a_handover_gives_nobody_a_second_vote() {
 #[test]
 fn what_a_signal_is_refused_for_stands_in_the_story() {
     let mut world = World::ask(Terms { then: Some(seconds(9)), ..Terms::of(&["ada"]) });
-    world.signal(Expense::decision, approve("mallory"));
-    world.signal(Expense::decision, approve("ada"));
-    world.signal(Expense::decision, reject("ada"));
-    let entries = &world.query(Expense::approvals, ()).requests[0].entries;
+    world.signal(Expense::DECISION, approve("mallory"));
+    world.signal(Expense::DECISION, approve("ada"));
+    world.signal(Expense::DECISION, reject("ada"));
+    let entries = &world.query(Expense::APPROVALS, ()).requests[0].entries;
     let judged: Vec<_> = entries.iter().map(|entry| &entry.judgement).collect();
     assert!(matches!(judged[0], Judgement::Refused(Refusal::NotAllowed { .. })));
     assert!(matches!(judged[1], Judgement::Taken(_)));
@@ -205,8 +205,8 @@ fn a_repeat_with_the_same_key_changes_nothing_and_gets_the_first_answer() {
     world.pass(seconds(5));
     let again = world.answer_by_update(approve("ada").key("click-1")).unwrap();
     assert_eq!(again, first, "the time, too, is that of the first");
-    world.signal(Expense::decision, approve("ada").key("click-1"));
-    let entries = &world.query(Expense::approvals, ()).requests[0].entries;
+    world.signal(Expense::DECISION, approve("ada").key("click-1"));
+    let entries = &world.query(Expense::APPROVALS, ()).requests[0].entries;
     assert_eq!(entries[1].judgement, Judgement::Repeated);
     assert_eq!(entries[2].judgement, Judgement::Repeated);
     assert_eq!(world.result(), None);

@@ -49,7 +49,7 @@ fn listed(world: &World<Purchase>) -> WaitDetails {
 }
 
 fn deadline(world: &World<Purchase>) -> Timestamp {
-    world.query(Purchase::approvals, ()).requests[0].deadline.unwrap()
+    world.query(Purchase::APPROVALS, ()).requests[0].deadline.unwrap()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_request_is_one_wait_that_says_what_is_asked_who_may_act_and_how() {
 #[test]
 fn a_decision_leaves_a_short_history() {
     let mut world = World::<Purchase>::start(());
-    world.update(Purchase::decide, Answer::approve("purchase", "ada")).unwrap().unwrap();
+    world.update(Purchase::DECIDE, Answer::approve("purchase", "ada")).unwrap().unwrap();
     assert_eq!(
         world.history()[3..],
         ["UpdateAccepted", "UpdateCompleted", "TimerCancelled", "WaitSatisfied", "RunCompleted"]
@@ -86,7 +86,7 @@ fn a_decision_leaves_a_short_history() {
 fn a_handler_moves_the_deadline_in_place() {
     let mut world = World::<Purchase>::start(());
     let begun = world.now();
-    world.signal(Purchase::more_time, ());
+    world.signal(Purchase::MORE_TIME, ());
     assert_eq!(deadline(&world), begun.saturating_add(seconds(90)));
     world.pass(seconds(80));
     world.evict();
@@ -99,12 +99,12 @@ fn a_handler_moves_the_deadline_in_place() {
 fn a_client_moves_the_deadline_by_the_timer_that_the_query_tells() {
     let mut world = World::<Purchase>::start(());
     let later = world.now().saturating_add(seconds(500));
-    let timer = world.query(Purchase::approvals, ()).requests[0].timer.clone().unwrap();
+    let timer = world.query(Purchase::APPROVALS, ()).requests[0].timer.clone().unwrap();
     world.reschedule(timer.as_str(), later);
     let [wait] = &world.run.shown_waits()[..] else { panic!("one wait is shown") };
     assert_eq!(wait.until, later);
     // The next task sees it, and code builds on it.
-    world.signal(Purchase::more_time, ());
+    world.signal(Purchase::MORE_TIME, ());
     let extended = later.saturating_add(seconds(30));
     assert_eq!(deadline(&world), extended);
     world.pass(seconds(529));
@@ -118,16 +118,16 @@ fn a_client_moves_the_deadline_by_the_timer_that_the_query_tells() {
 fn after_a_handover_lists_show_who_may_act_and_the_deadline_stays_where_it_was_moved() {
     let mut world = World::<Purchase>::start(());
     let until = world.now().saturating_add(seconds(90));
-    world.signal(Purchase::more_time, ());
+    world.signal(Purchase::MORE_TIME, ());
     world.pass(seconds(10));
-    world.signal(Purchase::decision, Answer::delegate("purchase", "ada", "grace"));
+    world.signal(Purchase::DECISION, Answer::delegate("purchase", "ada", "grace"));
     assert_eq!(listed(&world).actors, ["grace", "accounting"]);
     let [wait] = &world.run.shown_waits()[..] else { panic!("one wait is shown") };
     assert_eq!(wait.until, until);
     assert_eq!(world.history().last(), Some(&"WaitDescribed"));
-    world.signal(Purchase::more_time, ());
+    world.signal(Purchase::MORE_TIME, ());
     assert_eq!(deadline(&world), until.saturating_add(seconds(30)), "it can be moved as before");
-    world.signal(Purchase::decision, Answer::approve("purchase", "grace"));
+    world.signal(Purchase::DECISION, Answer::approve("purchase", "grace"));
     assert!(world.result().unwrap().0);
     world.check();
 }
@@ -155,10 +155,10 @@ fn a_request_that_is_over_has_no_deadline() {
 
     let mut world = World::<Lasting>::start(());
     world.pass(seconds(60));
-    let standing = &world.query(Lasting::approvals, ()).requests[0];
+    let standing = &world.query(Lasting::APPROVALS, ()).requests[0];
     assert_eq!((standing.deadline, &standing.timer), (None, &None));
-    world.signal(Lasting::decision, Answer::approve("a", "ada"));
-    assert_eq!(world.query(Lasting::late, ()), 1);
+    world.signal(Lasting::DECISION, Answer::approve("a", "ada"));
+    assert_eq!(world.query(Lasting::LATE, ()), 1);
     world.check();
 }
 
@@ -190,7 +190,7 @@ deployed!(OtherRules, "A desk", "grace");
 fn the_words_of_a_request_may_change_but_rules_by_which_it_was_decided_may_not() {
     let mut world = World::<AsItWas>::start(());
     replay::<OtherRules>(&world.events).unwrap();
-    world.update(AsItWas::decide, Answer::approve("a", "ada")).unwrap().unwrap();
+    world.update(AsItWas::DECIDE, Answer::approve("a", "ada")).unwrap().unwrap();
     replay::<OtherWords>(&world.events).unwrap();
     let mismatch = replay::<OtherRules>(&world.events).unwrap_err().to_string();
     assert!(mismatch.contains("UpdateAccepted"), "{mismatch}");

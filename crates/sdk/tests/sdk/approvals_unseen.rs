@@ -57,7 +57,7 @@ fn approve(request: &str, approver: &str) -> Answer {
 }
 
 fn status(world: &World<Contract>) -> Status {
-    world.query(Contract::approvals, ()).requests[0].status
+    world.query(Contract::APPROVALS, ()).requests[0].status
 }
 
 /// The wait that asks the legal department, as lists show it.
@@ -79,8 +79,8 @@ fn more_time_asked_for_before_the_firing_keeps_the_request_open() {
     assert_eq!(status(&world), Status::Open);
     let until = world.now().saturating_add(seconds(60));
     assert_eq!(listed(&world).until, until);
-    assert_eq!(world.query(Contract::approvals, ()).requests[0].deadline, Some(until));
-    let told = world.update(Contract::decide, approve("legal", "ada")).unwrap().unwrap();
+    assert_eq!(world.query(Contract::APPROVALS, ()).requests[0].deadline, Some(until));
+    let told = world.update(Contract::DECIDE, approve("legal", "ada")).unwrap().unwrap();
     assert_eq!(told.effect, Effect::Decided);
     world.check();
 }
@@ -90,9 +90,9 @@ fn a_request_that_nobody_looks_at_takes_no_decision_after_its_deadline() {
     let mut world = World::<Contract>::start(());
     world.pass(seconds(60));
     assert_eq!(status(&world), Status::TimedOut);
-    let late = world.update(Contract::decide, approve("legal", "ada")).unwrap().unwrap();
+    let late = world.update(Contract::DECIDE, approve("legal", "ada")).unwrap().unwrap();
     assert_eq!(late.effect, Effect::Late);
-    world.signal(Contract::decision, approve("finance", "grace"));
+    world.signal(Contract::DECISION, approve("finance", "grace"));
     let (finance, legal) = world.result().unwrap();
     assert_eq!(finance, "Approve by grace");
     assert_eq!(legal, "timed out with 0 votes, so None");
@@ -103,7 +103,7 @@ fn a_request_that_nobody_looks_at_takes_no_decision_after_its_deadline() {
 fn the_order_in_history_decides_also_where_nobody_looks() {
     let mut world = World::<Contract>::start(());
     world.fire_unseen(seconds(60));
-    world.signal(Contract::decision, approve("legal", "ada"));
+    world.signal(Contract::DECISION, approve("legal", "ada"));
     assert_eq!(status(&world), Status::TimedOut);
     world.check();
 }
@@ -113,7 +113,7 @@ fn a_request_that_nobody_looks_at_is_withdrawn_when_the_run_is_cancelled() {
     let mut world = World::<Contract>::start(());
     world.cancel();
     assert_eq!(status(&world), Status::Withdrawn);
-    assert_eq!(world.update(Contract::decide, approve("legal", "ada")), None);
+    assert_eq!(world.update(Contract::DECIDE, approve("legal", "ada")), None);
     assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
     world.pass(seconds(9));
     assert_eq!(world.history().last(), Some(&"RunCancelled"));
@@ -126,11 +126,11 @@ fn two_handovers_in_one_task_leave_one_wait_with_its_deadline() {
     let until = world.now().saturating_add(seconds(60));
     for (from, to) in [("ada", "grace"), ("grace", "linus")] {
         let handover = Answer::delegate("legal", from, to);
-        world.signal_raw("decision", Contract::decision.encode(&handover).unwrap());
+        world.signal_raw("decision", Contract::DECISION.encode(&handover).unwrap());
     }
     world.work();
     assert_eq!(listed(&world).until, until);
-    assert_eq!(world.query(Contract::approvals, ()).requests[0].approvers, ["linus"]);
+    assert_eq!(world.query(Contract::APPROVALS, ()).requests[0].approvers, ["linus"]);
     world.evict();
     world.pass(seconds(60));
     assert_eq!(status(&world), Status::TimedOut);
@@ -141,9 +141,9 @@ fn two_handovers_in_one_task_leave_one_wait_with_its_deadline() {
 fn an_extension_at_the_moment_of_a_handover_is_kept() {
     let mut world = World::<Contract>::start(());
     let until = world.now().saturating_add(seconds(90));
-    world.signal(Contract::hand_over, "grace".into());
+    world.signal(Contract::HAND_OVER, "grace");
     assert_eq!(listed(&world).until, until);
-    world.signal(Contract::more_time, ());
+    world.signal(Contract::MORE_TIME, ());
     assert_eq!(listed(&world).until, until.saturating_add(seconds(30)));
     world.check();
 }
@@ -153,17 +153,17 @@ fn a_handover_gives_clients_no_more_moves_of_the_deadline() {
     let mut world = World::<Contract>::start(());
     let begun = world.now();
     let move_to = |world: &mut World<Contract>, after| {
-        let timer = world.query(Contract::approvals, ()).requests[0].timer.clone().unwrap();
+        let timer = world.query(Contract::APPROVALS, ()).requests[0].timer.clone().unwrap();
         world.reschedule(timer.as_str(), begun.saturating_add(seconds(after)));
     };
     assert_eq!(listed(&world).guards.max_extensions, Some(3));
     move_to(&mut world, 100);
     move_to(&mut world, 200);
-    world.signal(Contract::decision, Answer::delegate("legal", "ada", "grace"));
+    world.signal(Contract::DECISION, Answer::delegate("legal", "ada", "grace"));
     assert_eq!((listed(&world).moves, listed(&world).guards.max_extensions), (2, Some(3)));
     assert_eq!(listed(&world).until, begun.saturating_add(seconds(200)));
     move_to(&mut world, 300);
-    world.signal(Contract::decision, Answer::delegate("legal", "grace", "linus"));
+    world.signal(Contract::DECISION, Answer::delegate("legal", "grace", "linus"));
     assert_eq!((listed(&world).moves, listed(&world).guards.max_extensions), (3, Some(3)));
     world.check();
 }
@@ -173,22 +173,22 @@ fn after_a_handover_the_wait_says_since_when_it_was_asked() {
     let mut world = World::<Contract>::start(());
     let begun = world.now();
     world.pass(seconds(10));
-    world.signal(Contract::decision, Answer::delegate("legal", "ada", "grace"));
+    world.signal(Contract::DECISION, Answer::delegate("legal", "ada", "grace"));
     assert_eq!(listed(&world).since, begun);
-    assert_eq!(world.query(Contract::approvals, ()).requests[0].asked_at, begun);
+    assert_eq!(world.query(Contract::APPROVALS, ()).requests[0].asked_at, begun);
     world.check();
 }
 
 #[test]
 fn a_request_open_to_all_stays_so_when_somebody_hands_over() {
     let mut world = World::<Contract>::start(());
-    world.signal(Contract::decision, Answer::delegate("finance", "ada", "grace"));
+    world.signal(Contract::DECISION, Answer::delegate("finance", "ada", "grace"));
     let opened = world.history().iter().filter(|name| **name == "WaitOpened").count();
     assert_eq!(opened, 2, "what lists show is still right");
-    let standing = &world.query(Contract::approvals, ()).requests[1];
+    let standing = &world.query(Contract::APPROVALS, ()).requests[1];
     assert!(standing.approvers.is_empty());
-    world.signal(Contract::decision, approve("finance", "linus"));
-    assert_eq!(world.query(Contract::approvals, ()).requests[1].status, Status::Decided);
+    world.signal(Contract::DECISION, approve("finance", "linus"));
+    assert_eq!(world.query(Contract::APPROVALS, ()).requests[1].status, Status::Decided);
     world.check();
 }
 
@@ -215,7 +215,7 @@ impl Twice {
 #[test]
 fn a_request_that_could_not_be_asked_does_not_act_on_another() {
     let mut world = World::<Twice>::start(());
-    world.signal(Twice::decision, approve("a", "ada"));
+    world.signal(Twice::DECISION, approve("a", "ada"));
     assert_eq!(world.result(), Some(true));
     world.check();
 }
@@ -243,7 +243,7 @@ impl Fickle {
 fn a_request_that_is_dropped_leaves_the_lists() {
     let mut world = World::<Fickle>::start(());
     world.pass(seconds(3));
-    let requests = world.query(Fickle::approvals, ()).requests;
+    let requests = world.query(Fickle::APPROVALS, ()).requests;
     assert!(requests.iter().all(|standing| standing.status == Status::Withdrawn));
     assert_eq!(world.run.shown_waits().len(), 1, "the last sleep");
     world.check();

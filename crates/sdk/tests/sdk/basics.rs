@@ -36,7 +36,7 @@ impl Hello {
 
 #[test]
 fn a_run_sleeps_and_calls_an_activity() {
-    let mut world = World::<Hello>::start("Ada".into());
+    let mut world = World::<Hello>::start("Ada");
     assert_eq!(world.history(), ["RunStarted", "TimerStarted"]);
     world.pass(seconds(4));
     assert_eq!(world.history().len(), 2);
@@ -52,7 +52,7 @@ fn a_run_sleeps_and_calls_an_activity() {
 
 #[test]
 fn a_failed_activity_is_an_error_with_its_cause() {
-    let mut world = World::<Hello>::start("Ada".into());
+    let mut world = World::<Hello>::start("Ada");
     world.pass(seconds(5));
     let failure = Failure { message: "no mail".into(), non_retryable: true, ..Failure::default() };
     world.fail(greet, failure);
@@ -65,7 +65,7 @@ fn a_failed_activity_is_an_error_with_its_cause() {
 
 #[test]
 fn a_run_that_was_evicted_goes_on_from_its_history() {
-    let mut world = World::<Hello>::start("Ada".into());
+    let mut world = World::<Hello>::start("Ada");
     world.evict();
     world.pass(seconds(5));
     world.evict();
@@ -126,7 +126,7 @@ struct Plain;
 impl Plain {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        let greet = ctx.activity(greet, "Ada".into()).await?;
+        let greet = ctx.activity(greet, "Ada").await?;
         let add = ctx.activity(add, (1, 2)).await?;
         Ok(format!("{greet} {add}"))
     }
@@ -136,7 +136,7 @@ impl Plain {
 fn a_variable_may_have_the_name_of_an_activity() {
     let mut world = World::<Plain>::start(());
     world.complete(greet, "Hello".into());
-    world.complete(add(), 3);
+    world.complete(add, 3);
     assert_eq!(world.result().unwrap(), "Hello 3");
     world.check();
 }
@@ -223,7 +223,7 @@ impl Ending {
 #[test]
 fn what_a_run_returns_is_how_it_ends() {
     let failure = |ending: &str| {
-        let world = World::<Ending>::start(ending.into());
+        let world = World::<Ending>::start(ending);
         world.check();
         world.failure().cloned().unwrap()
     };
@@ -231,7 +231,7 @@ fn what_a_run_returns_is_how_it_ends() {
     assert_eq!(failure("ours").message, "our own");
     assert_eq!(failure("number").message, "invalid digit found in string");
     assert_eq!(failure("cancelled").kind, FailureKind::Cancelled);
-    let world = World::<Ending>::start("".into());
+    let world = World::<Ending>::start("");
     assert_eq!(world.history(), ["RunStarted", "RunCompleted"]);
     assert!(matches!(&world.events.last().unwrap().body.fact,
         Fact::RunCompleted(completed) if completed.result.is_empty()));

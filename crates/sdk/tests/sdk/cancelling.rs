@@ -59,7 +59,7 @@ impl Busy {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<bool>> {
         let own = ctx.clone();
-        let task = ctx.spawn(async move { own.receive(Self::never).await.is_err() });
+        let task = ctx.spawn(async move { own.receive(Self::NEVER).await.is_err() });
         let call = ctx.activity(undo, ()).await;
         Ok(vec![matches!(call, Err(Error::Cancelled)), task.await])
     }
@@ -97,11 +97,11 @@ impl Race {
             _ = ctx.child::<Booking>("child", false) => "child",
             _ = ctx.activity(undo, ()) => "activity",
             _ = ctx.sleep(seconds(50)) => "sleep",
-            _ = ctx.receive(Self::never) => "receive",
+            _ = ctx.receive(Self::NEVER) => "receive",
             _ = ctx.wait_until(condition!("race.over", |race: &Self| race.over)) => "condition",
             _ = ctx.approval(Request::new("race")) => "approval",
             _ = ctx.scope(async { ctx.shield(ctx.sleep(seconds(60)).into_future()).await }) => "scope",
-            _ = ctx.receive(Self::go) => "go",
+            _ = ctx.receive(Self::GO) => "go",
         };
         ctx.sleep(seconds(1)).await?;
         Ok(winner.into())
@@ -127,9 +127,9 @@ fn whoever_wins_a_select_the_others_are_cancelled() {
         ("request", World::cancel),
         ("activity", |world| world.complete(undo, ())),
         ("sleep", |world| world.pass(seconds(50))),
-        ("receive", |world| world.signal(Race::never, ())),
-        ("condition", |world| world.signal(Race::end, ())),
-        ("go", |world| world.signal(Race::go, ())),
+        ("receive", |world| world.signal(Race::NEVER, ())),
+        ("condition", |world| world.signal(Race::END, ())),
+        ("go", |world| world.signal(Race::GO, ())),
     ];
     for (winner, win) in wins {
         let mut world = World::<Race>::start(());

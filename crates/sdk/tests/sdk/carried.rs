@@ -19,7 +19,7 @@ struct Stage {
 impl Stage {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::next).await?;
+        ctx.receive(Self::NEXT).await?;
         Err(ctx.continue_as_new(()))
     }
 
@@ -60,28 +60,28 @@ fn signal(name: &str, data: &str) -> (String, String) {
 #[test]
 fn a_signal_whose_handler_has_not_finished_is_handled_by_the_next_run() {
     let mut world = World::<Stage>::start(());
-    world.signal(Stage::remind, 1);
-    world.signal(Stage::remind, 60);
+    world.signal(Stage::REMIND, 1);
+    world.signal(Stage::REMIND, 60);
     world.pass(seconds(1));
-    assert_eq!(world.query(Stage::reminded, ()), 1);
-    world.signal(Stage::next, ());
+    assert_eq!(world.query(Stage::REMINDED, ()), 1);
+    world.signal(Stage::NEXT, ());
     assert_eq!(carried(&world), [signal("remind", "60")]);
     world.check();
 
     let mut next = World::<Stage>::begin(*world.successor.take().unwrap());
     next.pass(seconds(60));
-    assert_eq!(next.query(Stage::reminded, ()), 60);
+    assert_eq!(next.query(Stage::REMINDED, ()), 60);
     next.check();
 }
 
 #[test]
 fn signals_that_cannot_be_read_go_along_in_their_order() {
     let mut world = World::<Stage>::start(());
-    world.signal(Stage::number, 1);
+    world.signal(Stage::NUMBER, 1);
     world.signal_raw("number", vec![Payload::new("\"two\"")]);
     world.signal_raw("remind", vec![Payload::new("\"three\"")]);
-    world.signal(Stage::number, 4);
-    world.signal(Stage::next, ());
+    world.signal(Stage::NUMBER, 4);
+    world.signal(Stage::NEXT, ());
     let expected = ["1", "\"two\"", "\"three\"", "4"];
     assert_eq!(carried(&world).iter().map(|(_, data)| data).collect::<Vec<_>>(), expected);
     world.check();
@@ -91,12 +91,12 @@ fn signals_that_cannot_be_read_go_along_in_their_order() {
 #[test]
 fn only_the_newest_signals_of_unknown_names_go_along() {
     let mut world = World::<Stage>::start(());
-    world.signal(Stage::number, 7);
+    world.signal(Stage::NUMBER, 7);
     for number in 1..=101 {
         world.signal_raw("unheard-of", vec![Payload::new(number.to_string())]);
     }
     world.work();
-    world.signal(Stage::next, ());
+    world.signal(Stage::NEXT, ());
     let carried = carried(&world);
     assert_eq!(carried.len(), 101);
     assert_eq!(carried[..2], [signal("number", "7"), signal("unheard-of", "2")]);
@@ -111,10 +111,10 @@ struct Undecided;
 impl Undecided {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<(u32, u32)> {
-        let never_awaited = ctx.receive(Self::number).start();
+        let never_awaited = ctx.receive(Self::NUMBER).start();
         ctx.sleep(seconds(1)).await?;
         drop(never_awaited);
-        Ok((ctx.receive(Self::number).await?, ctx.receive(Self::number).await?))
+        Ok((ctx.receive(Self::NUMBER).await?, ctx.receive(Self::NUMBER).await?))
     }
 
     #[signal]
@@ -125,8 +125,8 @@ impl Undecided {
 fn a_dropped_receiver_gives_back_the_signal_that_it_has_not_read() {
     for evicted in [false, true] {
         let mut world = World::<Undecided>::start(());
-        world.signal(Undecided::number, 1);
-        world.signal(Undecided::number, 2);
+        world.signal(Undecided::NUMBER, 1);
+        world.signal(Undecided::NUMBER, 2);
         if evicted {
             world.evict();
         }
@@ -147,12 +147,12 @@ impl Relay {
     #[run]
     async fn run(ctx: &Context<Self>, stage: u32) -> abide::Result<()> {
         if stage == 1 {
-            ctx.receive(Self::next).await?;
+            ctx.receive(Self::NEXT).await?;
         }
         if stage < 3 {
             return Err(ctx.continue_as_new(stage + 1));
         }
-        ctx.receive(Self::next).await
+        ctx.receive(Self::NEXT).await
     }
 
     #[signal]
@@ -172,7 +172,7 @@ impl Relay {
 fn an_update_follows_through_a_run_that_goes_on_at_once() {
     let mut first = World::<Relay>::start(1);
     let update = first.update_raw("hand", vec![Payload::new("\"baton\"")]);
-    first.signal(Relay::next, ());
+    first.signal(Relay::NEXT, ());
     first.check();
     let mut second = World::<Relay>::begin(*first.successor.take().unwrap());
     second.check();

@@ -23,8 +23,8 @@ impl Race {
             ctx.sleep(seconds(1)).await?;
         }
         let winner = select! {
-            word = ctx.receive(Self::word) => format!("word {}", word?),
-            fetched = ctx.activity(fetch, "x".into()) => { fetched? }
+            word = ctx.receive(Self::WORD) => format!("word {}", word?),
+            fetched = ctx.activity(fetch, "x") => { fetched? }
             slept = ctx.sleep(seconds(60)) => {
                 slept?;
                 return Ok("nobody".into());
@@ -41,7 +41,7 @@ impl Race {
 #[test]
 fn the_losers_of_a_select_are_given_up() {
     let mut world = World::<Race>::start(false);
-    world.signal(Race::word, "hi".into());
+    world.signal(Race::WORD, "hi");
     assert_eq!(
         world.history()[1..],
         [
@@ -72,7 +72,7 @@ fn a_branch_may_return_from_the_run() {
 #[test]
 fn the_first_branch_that_is_ready_wins_and_the_others_never_begin() {
     let mut world = World::<Race>::start(true);
-    world.signal(Race::word, "early".into());
+    world.signal(Race::WORD, "early");
     world.pass(seconds(2));
     assert_eq!(world.result().unwrap(), "word early");
     assert!(!world.history().contains(&"ActivityScheduled"));
@@ -198,9 +198,9 @@ fn a_run_may_wait_for_nothing_but_its_handlers() {
     }
 
     let mut world = World::<Counter>::start(());
-    world.signal(Counter::add, 1);
+    world.signal(Counter::ADD, 1);
     assert!(world.faults.is_empty(), "{:?}", world.faults);
-    world.signal(Counter::add, 2);
+    world.signal(Counter::ADD, 2);
     assert_eq!(world.result(), Some(3));
     world.check();
 }
@@ -230,7 +230,7 @@ fn a_handler_is_polled_before_the_run_hears_of_it() {
     }
 
     let mut world = World::<Quick>::start(());
-    assert_eq!(world.update(Quick::stop, ()), Some(Ok(())));
+    assert_eq!(world.update(Quick::STOP, ()), Some(Ok(())));
     assert_eq!(
         world.history()[2..],
         ["UpdateAccepted", "UpdateCompleted", "TimerCancelled", "RunCompleted"]
@@ -245,11 +245,11 @@ struct Dropped;
 impl Dropped {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        let begun = ctx.activity(fetch, "begun".into()).start();
-        let never_begun = ctx.activity(fetch, "never begun".into());
+        let begun = ctx.activity(fetch, "begun").start();
+        let never_begun = ctx.activity(fetch, "never begun");
         let nap = ctx.sleep(seconds(60)).start();
         drop((nap, never_begun, begun));
-        ctx.activity(fetch, "awaited".into()).await.map(drop)
+        ctx.activity(fetch, "awaited").await.map(drop)
     }
 }
 

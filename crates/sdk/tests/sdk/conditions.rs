@@ -67,9 +67,9 @@ const HOUR: Duration = seconds(3600);
 #[test]
 fn a_condition_without_deadline_is_a_wait_alone() {
     let mut world = World::<Order>::start(None);
-    world.signal(Order::look, ());
+    world.signal(Order::LOOK, ());
     assert_eq!(world.history(), ["RunStarted", "WaitOpened", "SignalReceived"]);
-    world.signal(Order::pay, ());
+    world.signal(Order::PAY, ());
     assert_eq!(world.history()[3..], ["SignalReceived", "WaitSatisfied", "RunCompleted"]);
     assert_eq!(world.result().unwrap(), "paid");
     world.check();
@@ -79,7 +79,7 @@ fn a_condition_without_deadline_is_a_wait_alone() {
 fn a_deadline_stands_beside_the_wait_and_is_cancelled_before_it_is_satisfied() {
     let mut world = World::<Order>::start(Some(HOUR));
     assert_eq!(world.history(), ["RunStarted", "WaitOpened", "TimerStarted"]);
-    world.signal(Order::pay, ());
+    world.signal(Order::PAY, ());
     let end = ["SignalReceived", "TimerCancelled", "WaitSatisfied", "RunCompleted"];
     assert_eq!(world.history()[3..], end);
     assert_eq!(world.result().unwrap(), "paid");
@@ -125,8 +125,8 @@ fn an_extension_before_the_firing_keeps_the_wait_for_a_condition_open() {
     world.work();
     assert_eq!(world.result(), None);
     let [wait] = &world.run.shown_waits()[..] else { panic!("one wait") };
-    assert_eq!(Some(wait.until), world.query(Order::due, ()), "it is shown as it is waited for");
-    world.signal(Order::pay, ());
+    assert_eq!(Some(wait.until), world.query(Order::DUE, ()), "it is shown as it is waited for");
+    world.signal(Order::PAY, ());
     assert_eq!(world.result().unwrap(), "paid");
     let end = ["TimerFired", "TimerRescheduled", "SignalReceived", "TimerCancelled"];
     assert_eq!(world.history()[4..8], end);
@@ -155,7 +155,7 @@ fn the_order_in_history_decides_between_signal_and_deadline() {
 
     let mut world = World::<Order>::start(Some(HOUR));
     world.fire_unseen(HOUR);
-    world.signal(Order::pay, ());
+    world.signal(Order::PAY, ());
     let end = ["TimerFired", "SignalReceived", "WaitTimedOut", "RunCompleted"];
     assert_eq!(world.history()[3..], end);
     assert_eq!(world.result().unwrap(), "timed out");
@@ -165,11 +165,11 @@ fn the_order_in_history_decides_between_signal_and_deadline() {
 #[test]
 fn the_deadline_of_a_condition_is_moved_by_a_handler() {
     let mut world = World::<Order>::start(Some(HOUR));
-    let due = world.query(Order::due, ()).unwrap();
+    let due = world.query(Order::DUE, ()).unwrap();
     assert_eq!(due, world.now().saturating_add(HOUR));
     let later = due.saturating_add(HOUR);
-    assert_eq!(world.update(Order::extend, HOUR), Some(Ok(later)));
-    assert_eq!(world.query(Order::due, ()), Some(later));
+    assert_eq!(world.update(Order::EXTEND, HOUR), Some(Ok(later)));
+    assert_eq!(world.query(Order::DUE, ()), Some(later));
     assert!(matches!(mover(&world), Some(Mover::Code)));
     world.pass(HOUR);
     assert_eq!(world.result(), None, "the old deadline has passed");
@@ -184,8 +184,8 @@ fn the_deadline_of_a_condition_is_moved_by_a_client() {
     let mut world = World::<Order>::start(Some(HOUR));
     let later = world.now().saturating_add(seconds(7200));
     world.reschedule("condition-1", later);
-    world.signal(Order::look, ());
-    assert_eq!(world.query(Order::due, ()), Some(later), "code sees it with its next task");
+    world.signal(Order::LOOK, ());
+    assert_eq!(world.query(Order::DUE, ()), Some(later), "code sees it with its next task");
     world.pass(seconds(7199));
     assert_eq!(world.result(), None);
     world.pass(seconds(1));
@@ -197,11 +197,11 @@ fn the_deadline_of_a_condition_is_moved_by_a_client() {
 fn a_deadline_is_shortened_and_moved_to_now() {
     let mut world = World::<Order>::start(Some(HOUR));
     let now = world.now();
-    assert_eq!(world.update(Order::reset, now.saturating_add(seconds(60))), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET, now.saturating_add(seconds(60))), Some(Ok(())));
     world.pass(seconds(59));
     assert_eq!(world.result(), None);
     let now = world.now();
-    assert_eq!(world.update(Order::reset, now), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET, now), Some(Ok(())));
     world.pass(Duration::ZERO);
     assert_eq!(world.result().unwrap(), "timed out");
     world.check();
@@ -210,7 +210,7 @@ fn a_deadline_is_shortened_and_moved_to_now() {
 #[test]
 fn deadlines_that_make_no_sense_are_refused() {
     let refused = |world: &mut World<Order>, at: Timestamp, expected: &str| {
-        let error = world.update(Order::reset, at).unwrap().unwrap_err();
+        let error = world.update(Order::RESET, at).unwrap().unwrap_err();
         assert!(error.contains(expected), "{error}");
     };
     let mut world = World::<Order>::start(Some(HOUR));
@@ -220,7 +220,7 @@ fn deadlines_that_make_no_sense_are_refused() {
     refused(&mut world, Timestamp::NEVER, "cannot be moved to never");
     assert!(!world.history().contains(&"TimerRescheduled"));
     // The same deadline is nothing new.
-    assert_eq!(world.update(Order::reset, now.saturating_add(HOUR)), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET, now.saturating_add(HOUR)), Some(Ok(())));
     assert!(!world.history().contains(&"TimerRescheduled"));
     let mut world = World::<Order>::start(None);
     refused(&mut world, now.saturating_add(HOUR), "no wait has begun with this deadline");
@@ -295,24 +295,24 @@ impl Moments {
 
 #[test]
 fn what_holds_at_once_or_has_no_time_leaves_no_trace() {
-    let world = World::<Moments>::start("at once".into());
+    let world = World::<Moments>::start("at once");
     assert_eq!(world.history(), ["RunStarted", "RunCompleted"]);
     world.check();
 }
 
 #[test]
 fn a_condition_holds_when_its_wait_ends() {
-    let mut world = World::<Moments>::start("permits".into());
-    world.signal(Moments::permit, 1);
+    let mut world = World::<Moments>::start("permits");
+    world.signal(Moments::PERMIT, 1);
     world.evict();
-    world.signal(Moments::permit, 2);
+    world.signal(Moments::PERMIT, 2);
     assert_eq!(world.result().unwrap(), [1, 2, 3], "one permit each, in the order of asking");
     world.check();
 }
 
 #[test]
 fn a_wait_that_lost_is_cancelled_with_its_timer() {
-    let mut world = World::<Moments>::start("select".into());
+    let mut world = World::<Moments>::start("select");
     world.pass(seconds(1));
     let gone = ["TimerFired", "TimerCancelled", "WaitCancelled", "TimerStarted"];
     assert_eq!(world.history()[4..], gone);
@@ -332,17 +332,17 @@ fn a_cancel_request_ends_the_wait() {
 
 #[test]
 fn captured_values_are_part_of_the_condition() {
-    let mut world = World::<Moments>::start("captured".into());
-    world.signal(Moments::permit, 1);
+    let mut world = World::<Moments>::start("captured");
+    world.signal(Moments::PERMIT, 1);
     assert_eq!(world.result(), None);
-    world.signal(Moments::permit, 1);
+    world.signal(Moments::PERMIT, 1);
     assert!(world.result().is_some());
     world.check();
 }
 
 #[test]
 fn a_key_that_is_none_is_refused() {
-    let world = World::<Moments>::start("bad key".into());
+    let world = World::<Moments>::start("bad key");
     let failure = world.failure().unwrap();
     assert!(failure.message.contains("is not a valid condition key"), "{failure:?}");
 }

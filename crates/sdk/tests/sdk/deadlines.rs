@@ -53,7 +53,7 @@ fn a_deadline_is_extended_as_often_as_code_likes_by_one_timer() {
     let begun = world.now();
     for _ in 0..30 {
         world.pass(seconds(30));
-        world.signal(Auction::bid, ());
+        world.signal(Auction::BID, ());
     }
     assert_eq!(world.run.timers.len(), 1);
     world.pass(seconds(1_000));
@@ -79,17 +79,17 @@ fn what_clients_may_do_stands_on_the_timer() {
 #[test]
 fn a_query_tells_the_deadline_also_when_a_client_moved_it() {
     let mut world = World::<Auction>::start(seconds(60));
-    let (begun, first) = (world.now(), world.query(Auction::closes, ()).unwrap());
+    let (begun, first) = (world.now(), world.query(Auction::CLOSES, ()).unwrap());
     assert_eq!(first, begun.saturating_add(seconds(60)));
     let later = begun.saturating_add(seconds(500));
     world.reschedule("timer-1", begun.saturating_add(seconds(400)));
     world.reschedule("timer-1", later);
-    assert_eq!(world.query(Auction::closes, ()), Some(later), "no task has seen it yet");
+    assert_eq!(world.query(Auction::CLOSES, ()), Some(later), "no task has seen it yet");
     let kept = world.query_kept("closes").unwrap();
     assert_eq!(decode::<Option<Timestamp>>(&kept).unwrap(), Some(later));
-    world.signal(Auction::bid, ());
+    world.signal(Auction::BID, ());
     let extended = later.saturating_add(seconds(60));
-    assert_eq!(world.query(Auction::closes, ()), Some(extended), "the bid builds on it");
+    assert_eq!(world.query(Auction::CLOSES, ()), Some(extended), "the bid builds on it");
     world.pass(seconds(600));
     assert_eq!(world.result(), Some((1, extended)));
     world.check();
@@ -101,7 +101,7 @@ fn a_timer_that_has_fired_cannot_be_moved() {
     let later = world.now().saturating_add(seconds(500));
     world.fire_unseen(seconds(60));
     // The firing is in history before the update, so the run is over when the update comes.
-    assert_eq!(world.update(Auction::close_at, later), None);
+    assert_eq!(world.update(Auction::CLOSE_AT, later), None);
     assert!(world.result().is_some());
     world.check();
 }
@@ -118,7 +118,7 @@ fn a_move_for_a_message_before_the_firing_wins_over_it() {
     world.work();
     let extended = begun.saturating_add(seconds(120));
     assert_eq!(world.result(), None, "the auction goes on");
-    assert_eq!(world.query(Auction::closes, ()), Some(extended));
+    assert_eq!(world.query(Auction::CLOSES, ()), Some(extended));
     world.evict();
     world.pass(seconds(600));
     assert_eq!(world.result(), Some((1, extended)));
@@ -139,7 +139,7 @@ fn extensions_count_however_late_the_worker_comes() {
     world.signal_raw("bid", Vec::new());
     world.pass_unseen(seconds(100));
     world.work();
-    assert_eq!(world.query(Auction::closes, ()), Some(begun.saturating_add(seconds(180))));
+    assert_eq!(world.query(Auction::CLOSES, ()), Some(begun.saturating_add(seconds(180))));
     world.pass(seconds(20));
     assert_eq!(world.result(), Some((2, begun.saturating_add(seconds(180)))));
     world.check();
@@ -164,7 +164,7 @@ fn the_last_move_before_the_firing_holds_whoever_made_it() {
     world.signal_raw("bid", Vec::new());
     world.reschedule("timer-1", closing);
     world.work();
-    assert_eq!(world.query(Auction::closes, ()), Some(closing), "as code sees it");
+    assert_eq!(world.query(Auction::CLOSES, ()), Some(closing), "as code sees it");
     let due = world.run.timers.values().map(|timer| timer.due()).collect::<Vec<_>>();
     assert_eq!(due, [closing], "as the engine does");
     world.pass(seconds(80));
@@ -232,7 +232,7 @@ fn a_deadline_that_is_shortened_comes_at_once_however_late_the_worker_comes() {
     world.signal_raw("close_at", encode(&sooner).unwrap());
     world.pass_unseen(seconds(30));
     world.work();
-    assert_eq!(world.query(Unbounded::closes, ()), Some(sooner));
+    assert_eq!(world.query(Unbounded::CLOSES, ()), Some(sooner));
     world.evict();
     world.pass(seconds(0));
     assert_eq!(world.result(), Some(0), "thirty seconds before the old deadline");
@@ -254,7 +254,7 @@ fn a_deadline_that_is_shortened_comes_at_once_however_late_the_worker_comes() {
     world.signal_raw("close_at", encode(&same).unwrap());
     world.pass_unseen(seconds(70));
     world.work();
-    assert_eq!(world.query(Unbounded::refused, ()), None);
+    assert_eq!(world.query(Unbounded::REFUSED, ()), None);
     world.evict();
     world.pass(seconds(0));
     assert_eq!(world.result(), Some(0));
@@ -268,7 +268,7 @@ fn a_deadline_is_ended_at_once_also_by_a_signal_of_a_later_clock() {
     let (now, ahead) = (world.now(), world.now().saturating_add(seconds(1)));
     world.signal_received("close_at", encode(&now).unwrap(), ahead);
     world.work();
-    assert_eq!(world.query(Unbounded::refused, ()), None);
+    assert_eq!(world.query(Unbounded::REFUSED, ()), None);
     world.evict();
     world.pass(seconds(0));
     assert_eq!(world.result(), Some(0));
@@ -278,14 +278,14 @@ fn a_deadline_is_ended_at_once_also_by_a_signal_of_a_later_clock() {
 #[test]
 fn a_deadline_that_had_passed_when_the_signal_arrived_is_refused() {
     let mut world = World::<Unbounded>::start(seconds(60));
-    let (passed, deadline) = (world.now(), world.query(Unbounded::closes, ()).unwrap());
+    let (passed, deadline) = (world.now(), world.query(Unbounded::CLOSES, ()).unwrap());
     world.pass_unseen(seconds(10));
     world.signal_raw("close_at", encode(&passed).unwrap());
     world.pass_unseen(seconds(10));
     world.work();
     let refused = MoveError::Past { at: passed, now: world.now() }.to_string();
-    assert_eq!(world.query(Unbounded::refused, ()), Some(refused));
-    assert_eq!(world.query(Unbounded::closes, ()), Some(deadline));
+    assert_eq!(world.query(Unbounded::REFUSED, ()), Some(refused));
+    assert_eq!(world.query(Unbounded::CLOSES, ()), Some(deadline));
     world.check();
 }
 
@@ -372,7 +372,7 @@ proptest! {
         match closes {
             Err(_) => prop_assert_eq!(world.result(), Some(bids)),
             Ok(closes) => {
-                prop_assert_eq!(world.query(Unbounded::closes, ()), Some(closes));
+                prop_assert_eq!(world.query(Unbounded::CLOSES, ()), Some(closes));
                 prop_assert_eq!(world.run.timers[&"timer-1".into()].due(), closes);
             }
         }
@@ -408,7 +408,7 @@ impl Told {
 fn a_move_for_a_message_after_the_firing_is_told_that_it_is_too_late() {
     let mut world = World::<Told>::start(());
     world.fire_unseen(seconds(60));
-    world.signal(Told::extend, ());
+    world.signal(Told::EXTEND, ());
     world.pass(seconds(60));
     assert_eq!(world.result().unwrap(), ["Err(TooLate)"]);
     assert_eq!(MoveError::TooLate.to_string(), "too late: the wait is over");
@@ -452,10 +452,10 @@ fn the_plain_helper_works_and_leaves_no_timers() {
     let at = |offset: u64| Timestamp::from_unix_millis(1_800_000_000_000 + offset * 1_000);
     let mut world = World::<Looping>::start(at(60));
     for minute in 2..10 {
-        world.signal(Looping::wake, at(minute * 60));
+        world.signal(Looping::WAKE, at(minute * 60));
         assert_eq!(world.run.timers.len(), 1, "the timers before it are cancelled");
     }
-    world.signal(Looping::wake, at(90));
+    world.signal(Looping::WAKE, at(90));
     world.pass(seconds(90));
     assert_eq!(world.result(), Some(at(90)));
     assert!(world.run.timers.is_empty() && world.run.waits.is_empty());
@@ -516,7 +516,7 @@ fn queries_and_validators_leave_no_trace() {
     assert!(dozed.message.contains("only read a run"), "{dozed:?}");
     world.update_raw("never", Vec::new());
     assert!(world.rejected[0].message.contains("cannot move a deadline"));
-    world.signal(Curious::look, ());
+    world.signal(Curious::LOOK, ());
     world.pass(seconds(60));
     assert_eq!(world.result(), Some(begun.saturating_add(seconds(60))));
     assert!(!world.history().contains(&"TimerRescheduled"));
@@ -531,7 +531,7 @@ struct Patient;
 impl Patient {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
-        let wait = ctx.receive(Self::answer).timeout(abide::time::years(20_000));
+        let wait = ctx.receive(Self::ANSWER).timeout(abide::time::years(20_000));
         Ok(wait.await?.timed_out())
     }
 

@@ -88,16 +88,16 @@ fn take(ctx: Context<Drawn>, step: Step) -> LocalBoxFuture<'static, ()> {
         let came_to = match step {
             Step::Sleep(delay) => format!("{:?}", ctx.sleep(seconds(delay)).await),
             Step::Act => format!("{:?}", ctx.activity(act, ()).await),
-            Step::Receive(None) => format!("{:?}", ctx.receive(Drawn::number).await),
+            Step::Receive(None) => format!("{:?}", ctx.receive(Drawn::NUMBER).await),
             Step::Receive(Some(limit)) => {
                 let limit = Duration::from_secs(limit);
-                let received = ctx.receive(Drawn::number).timeout(limit).await;
+                let received = ctx.receive(Drawn::NUMBER).timeout(limit).await;
                 format!("{:?}", received.map(Outcome::in_time))
             }
             Step::Child => format!("{:?}", ctx.child::<Drawn>("child", Vec::new()).await),
             Step::Poke => {
                 let other = ctx.external::<Drawn>("other");
-                format!("{:?}", other.signal(Drawn::number, 1).await)
+                format!("{:?}", other.signal(Drawn::NUMBER, 1).await)
             }
             Step::Random => format!("{} {}", ctx.random::<u32>(), ctx.now()),
             Step::GiveUp => {
@@ -193,10 +193,10 @@ fn happen(world: &mut World<Drawn>, happening: &Happening) {
     use abide_core::event::DeliveryFailure::NotFound;
     match happening {
         Happening::Pass(time) => world.pass(seconds(*time)),
-        Happening::Number(number) => world.signal(Drawn::number, *number),
-        Happening::Note(number) => world.signal(Drawn::note, *number),
-        Happening::Nap(number) => world.signal(Drawn::nap, *number),
-        Happening::Change(number) => drop(world.update(Drawn::change, *number)),
+        Happening::Number(number) => world.signal(Drawn::NUMBER, *number),
+        Happening::Note(number) => world.signal(Drawn::NOTE, *number),
+        Happening::Nap(number) => world.signal(Drawn::NAP, *number),
+        Happening::Change(number) => drop(world.update(Drawn::CHANGE, *number)),
         Happening::Complete if !world.run.activities.is_empty() => world.complete(act, 1),
         Happening::Fail if !world.run.activities.is_empty() => {
             world.fail(act, Failure { non_retryable: true, ..Failure::default() });

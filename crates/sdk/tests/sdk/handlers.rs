@@ -21,7 +21,7 @@ struct Till {
 impl Till {
     #[run]
     async fn run(ctx: &Context<Self>, fail: bool) -> abide::Result<u32> {
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         if fail {
             return Err(abide::Error::fail("the till is broken"));
         }
@@ -57,9 +57,9 @@ fn waits(waits: &[ShownWait]) -> Vec<String> {
 #[test]
 fn a_run_with_a_result_waits_for_its_handlers() {
     let mut world = World::<Till>::start(false);
-    world.signal(Till::count, 5);
-    world.update(Till::pay, (10, 7));
-    world.signal(Till::close, ());
+    world.signal(Till::COUNT, 5);
+    world.update(Till::PAY, (10, 7));
+    world.signal(Till::CLOSE, ());
     assert!(world.run.open());
     assert_eq!(waits(&world.run.describe().waits), ["signal count, update pay (update-1)"]);
     world.pass(seconds(5));
@@ -79,10 +79,10 @@ fn a_run_with_a_result_waits_for_its_handlers() {
 #[test]
 fn a_handler_that_begins_during_the_wait_is_waited_for_too() {
     let mut world = World::<Till>::start(false);
-    world.update(Till::pay, (10, 7));
-    world.signal(Till::close, ());
+    world.update(Till::PAY, (10, 7));
+    world.signal(Till::CLOSE, ());
     world.pass(seconds(5));
-    world.update(Till::pay, (10, 3));
+    world.update(Till::PAY, (10, 3));
     world.pass(seconds(5));
     assert!(world.run.open());
     world.pass(seconds(5));
@@ -94,9 +94,9 @@ fn a_handler_that_begins_during_the_wait_is_waited_for_too() {
 #[test]
 fn a_run_without_running_handlers_closes_at_once() {
     let mut world = World::<Till>::start(false);
-    world.signal(Till::count, 1);
+    world.signal(Till::COUNT, 1);
     world.pass(seconds(1));
-    world.signal(Till::close, ());
+    world.signal(Till::CLOSE, ());
     assert_eq!(world.result(), Some(1));
     assert!(!world.history().contains(&"WaitOpened"));
     world.check();
@@ -106,8 +106,8 @@ fn a_run_without_running_handlers_closes_at_once() {
 #[test]
 fn a_cancel_request_ends_the_waits_of_handlers_and_the_run_still_has_its_result() {
     let mut world = World::<Till>::start(false);
-    world.update(Till::pay, (10, 7));
-    world.signal(Till::close, ());
+    world.update(Till::PAY, (10, 7));
+    world.signal(Till::CLOSE, ());
     world.cancel();
     assert_eq!(world.result(), Some(0));
     assert!(world.outcome("update-1").is_some(), "it failed, as cancelled");
@@ -117,8 +117,8 @@ fn a_cancel_request_ends_the_waits_of_handlers_and_the_run_still_has_its_result(
 #[test]
 fn a_run_that_fails_leaves_its_handlers() {
     let mut world = World::<Till>::start(true);
-    world.update(Till::pay, (10, 7));
-    world.signal(Till::close, ());
+    world.update(Till::PAY, (10, 7));
+    world.signal(Till::CLOSE, ());
     assert_eq!(world.failure().unwrap().message, "the till is broken");
     assert!(world.outcome("update-1").is_none());
     world.check();
@@ -127,8 +127,8 @@ fn a_run_that_fails_leaves_its_handlers() {
 #[test]
 fn a_cancelled_run_leaves_its_handlers() {
     let mut world = World::<Till>::start(false);
-    world.signal(Till::count, 5);
-    world.update(Till::pay, (10, 7));
+    world.signal(Till::COUNT, 5);
+    world.update(Till::PAY, (10, 7));
     world.cancel();
     assert!(matches!(world.run.status, Status::Closed { how: Close::Cancelled, .. }));
     world.check();
@@ -166,11 +166,11 @@ impl Brief {
 #[test]
 fn messages_that_a_run_begins_with_are_handled_although_it_returns_at_once() {
     let update = |id: &str, wait: u64| {
-        let input = Brief::pay.encode(&wait).unwrap();
+        let input = Brief::PAY.encode(&wait).unwrap();
         let request = UpdateRequest { name: "pay".into(), input, ..UpdateRequest::default() };
         Body::new(UpdateAdmitted { update: id.into(), request })
     };
-    let (name, input) = ("remind".into(), Brief::remind.encode(&30).unwrap());
+    let (name, input) = ("remind".into(), Brief::REMIND.encode(&30).unwrap());
     let signal = Body::new(SignalReceived { name, input, ..SignalReceived::default() });
     let inputs = vec![update("first", 10), signal, update("second", 20)];
     let mut world = World::<Brief>::begin_with((), inputs);
@@ -189,8 +189,8 @@ fn messages_that_a_run_begins_with_are_handled_although_it_returns_at_once() {
 #[test]
 fn a_message_that_comes_with_the_end_of_the_run_is_handled_first() {
     let mut world = World::<Till>::start(false);
-    world.signal_raw("close", Till::close.encode(&()).unwrap());
-    world.signal(Till::count, 5);
+    world.signal_raw("close", Till::CLOSE.encode(&()).unwrap());
+    world.signal(Till::COUNT, 5);
     assert!(world.run.open());
     world.pass(seconds(5));
     assert_eq!(world.result(), Some(0));
@@ -205,7 +205,7 @@ struct Hasty;
 impl Hasty {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::close).await
+        ctx.receive(Self::CLOSE).await
     }
 
     #[signal]
@@ -226,8 +226,8 @@ fn a_workflow_may_abandon_its_handlers_and_they_are_named() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let play = || {
         let mut world = World::<Hasty>::start(());
-        world.update(Hasty::pay, ());
-        world.signal(Hasty::close, ());
+        world.update(Hasty::PAY, ());
+        world.signal(Hasty::CLOSE, ());
         assert!(!world.run.open());
     };
     tracing::subscriber::with_default(crate::log::Lines(lines.clone()), || {
@@ -251,7 +251,7 @@ struct Relay;
 impl Relay {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::next).await?;
+        ctx.receive(Self::NEXT).await?;
         ctx.handlers_finished().await?;
         Err(ctx.continue_as_new(()))
     }
@@ -268,8 +268,8 @@ impl Relay {
 #[test]
 fn code_may_wait_for_its_handlers_before_it_continues_as_new() {
     let mut world = World::<Relay>::start(());
-    world.update(Relay::pay, ());
-    world.signal(Relay::next, ());
+    world.update(Relay::PAY, ());
+    world.signal(Relay::NEXT, ());
     assert!(world.run.open());
     world.pass(seconds(60));
     let carried = world.successor.as_ref().unwrap();
@@ -288,7 +288,7 @@ struct Fragile {
 impl Fragile {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::close).await
+        ctx.receive(Self::CLOSE).await
     }
 
     #[signal]
@@ -323,21 +323,21 @@ impl Fragile {
 #[test]
 fn a_handler_that_panics_fails_the_task_by_its_name() {
     let mut world = World::<Fragile>::start(());
-    assert_eq!(world.update(Fragile::hit, true), None);
+    assert_eq!(world.update(Fragile::HIT, true), None);
     let message = &world.faults[0].failure.message;
     assert!(message.starts_with("workflow code of update hit panicked: it broke"), "{message}");
     let kept = world.events.iter().all(|event| !matches!(event.body.fact, Fact::UpdateAccepted(_)));
     assert!(kept && world.run.open());
 
     let mut world = World::<Fragile>::start(());
-    world.update(Fragile::hit_later, ());
+    world.update(Fragile::HIT_LATER, ());
     world.pass(seconds(1));
     let message = &world.faults[0].failure.message;
     let expected = "workflow code of update hit_later panicked: it broke later; its last durable";
     assert!(message.starts_with(expected), "{message}");
 
     let mut world = World::<Fragile>::start(());
-    world.signal(Fragile::drop_it, ());
+    world.signal(Fragile::DROP_IT, ());
     let message = &world.faults[0].failure.message;
     assert!(message.starts_with("workflow code of signal drop_it panicked: it fell"), "{message}");
 }
@@ -346,11 +346,11 @@ fn a_handler_that_panics_fails_the_task_by_its_name() {
 #[test]
 fn a_validator_that_panics_rejects_the_update() {
     let mut world = World::<Fragile>::start(());
-    assert_eq!(world.update(Fragile::hit, false), Some(Ok(1)));
-    assert_eq!(world.update(Fragile::hit, false), Some(Ok(2)));
-    assert_eq!(world.update(Fragile::hit, false), None);
+    assert_eq!(world.update(Fragile::HIT, false), Some(Ok(1)));
+    assert_eq!(world.update(Fragile::HIT, false), Some(Ok(2)));
+    assert_eq!(world.update(Fragile::HIT, false), None);
     assert_eq!(world.rejected[0].message, "validator of update hit panicked: too often");
-    world.signal(Fragile::close, ());
+    world.signal(Fragile::CLOSE, ());
     assert!(!world.run.open());
     world.check();
 }

@@ -106,8 +106,8 @@ fn what_history_has_is_not_run_again_and_what_it_lacks_is() {
 #[test]
 fn a_signal_that_comes_meanwhile_is_handled_by_the_next_task() {
     let mut world = World::<Bill>::start(items(&["pen"]));
-    world.signal(Bill::note, "red".into());
-    assert_eq!(world.query(Bill::notes, ()), ["red"]);
+    world.signal(Bill::NOTE, "red");
+    assert_eq!(world.query(Bill::NOTES, ()), ["red"]);
     assert_eq!(world.locals.len(), 1, "it goes on");
     world.end_local(completed(3));
     assert_eq!(world.result(), Some(3));
@@ -123,8 +123,8 @@ struct Race;
 impl Race {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u64> {
-        let first = ctx.local_activity(price, "one".into());
-        let second = ctx.local_activity(price, "two".into());
+        let first = ctx.local_activity(price, "one");
+        let second = ctx.local_activity(price, "two");
         select! {
             price = first => price,
             price = second => price,
@@ -152,7 +152,7 @@ impl Crowd {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<u64>> {
         let asked = |item: &str| ctx.local_activity(price, item.to_owned()).start();
-        let shipped = ctx.activity(ship, "all".into()).start();
+        let shipped = ctx.activity(ship, "all").start();
         let prices = join_all([asked("a"), asked("b"), asked("c")]).await;
         shipped.await?;
         prices.into_iter().collect()
@@ -181,7 +181,7 @@ struct Once;
 impl Once {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u64> {
-        ctx.local_activity(price, "pen".into())
+        ctx.local_activity(price, "pen")
             .schedule_to_close(seconds(100))
             .longest_delay_in_task(seconds(1))
             .await

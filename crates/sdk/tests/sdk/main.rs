@@ -21,6 +21,7 @@ mod concurrency;
 mod conditions;
 mod deadlines;
 mod drawn;
+mod forms;
 mod handlers;
 mod leaks;
 mod locals;

@@ -19,7 +19,7 @@ struct Child;
 impl Child {
     #[run]
     async fn run(ctx: &Context<Self>, number: u32) -> abide::Result<u32> {
-        ctx.receive(Self::hurry).await?;
+        ctx.receive(Self::HURRY).await?;
         Ok(number)
     }
 
@@ -38,7 +38,7 @@ impl Parent {
             return ctx.child::<Child>("child", 7).await;
         }
         let handle = ctx.child::<Child>("child", 7).queue("children").start().await?;
-        handle.signal(Child::hurry, ()).await?;
+        handle.signal(Child::HURRY, ()).await?;
         handle.cancel().await?;
         let first = handle.result().await?;
         Ok(first + handle.result().await?)
@@ -116,8 +116,8 @@ struct Forwarder;
 impl Forwarder {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        let data = ctx.receive(Self::data).await?;
-        ctx.external::<Self>("other").signal(Self::data, data).await?;
+        let data = ctx.receive(Self::DATA).await?;
+        ctx.external::<Self>("other").signal(Self::DATA, data).await?;
         ctx.external::<Self>("other").cancel().await
     }
 
@@ -129,7 +129,7 @@ impl Forwarder {
 fn other_workflows_are_signalled_and_cancelled() {
     let mut world = World::<Forwarder>::start(());
     let data = Payload::new("not even JSON");
-    world.signal(Forwarder::data, RawPayload(data.clone()));
+    world.signal(Forwarder::DATA, RawPayload(data.clone()));
     let Action::Signal { input, .. } = world.answer(EffectOutcome::Applied) else { panic!() };
     assert_eq!(input, [data]);
     world.answer(EffectOutcome::Failed(DeliveryFailure::NotFound));
@@ -145,7 +145,7 @@ struct Counter;
 impl Counter {
     #[run]
     async fn run(ctx: &Context<Self>, count: u32) -> abide::Result<u32> {
-        ctx.receive(Self::step).await?;
+        ctx.receive(Self::STEP).await?;
         if count == 2 { Ok(count) } else { Err(ctx.continue_as_new(count + 1)) }
     }
 
@@ -161,7 +161,7 @@ impl Counter {
 #[test]
 fn unread_signals_and_unfinished_updates_go_on_in_the_next_run() {
     let mut world = World::<Counter>::start(1);
-    world.update(Counter::nap, ());
+    world.update(Counter::NAP, ());
     world.signal_raw("step", payload::encode(&1).unwrap());
     world.signal_raw("step", payload::encode(&2).unwrap());
     world.work();

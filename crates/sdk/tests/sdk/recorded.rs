@@ -51,7 +51,7 @@ fn a_side_effect_keeps_the_value_of_its_first_time() {
     world.evict();
     world.pass(seconds(1));
     OUTSIDE.set(3);
-    assert_eq!(world.query(Looking::seen, ()), [1, 2]);
+    assert_eq!(world.query(Looking::SEEN, ()), [1, 2]);
     let history = ["RunStarted", "MarkerRecorded", "TimerStarted", "TimerFired", "MarkerRecorded"];
     assert_eq!(world.history()[..5], history);
 }
@@ -79,7 +79,7 @@ impl After {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         ctx.sleep(seconds(1)).await?;
         if ctx.patched("wait for an answer") {
-            ctx.receive(Self::answer).await?;
+            ctx.receive(Self::ANSWER).await?;
             assert!(ctx.patched("wait for an answer"), "it stays so");
             return Ok("answered".into());
         }
@@ -115,7 +115,7 @@ fn a_run_that_comes_to_the_place_follows_the_change_for_ever() {
     let mismatch = replay::<Before>(&world.events).unwrap_err().to_string();
     assert!(mismatch.contains("MarkerRecorded version, wait for an answer"), "{mismatch}");
     world.evict();
-    world.signal(After::answer, ());
+    world.signal(After::ANSWER, ());
     assert_eq!(world.result().unwrap(), "answered");
     world.check();
 }
@@ -197,7 +197,7 @@ impl Desk {
                 Outcome::InTime(signal) => signal,
                 Outcome::TimedOut => break,
             };
-            seen.push(match signal.read(Self::paid) {
+            seen.push(match signal.read(Self::PAID) {
                 Some(amount) => format!("{} {}", signal.name(), amount?),
                 None => format!("{} with {} arguments", signal.name(), signal.payloads().len()),
             });
@@ -222,9 +222,9 @@ fn a_wait_for_any_signal_tells_its_name() {
         _ => None,
     });
     assert_eq!(origin, Some(Origin::ExternalEvent { name: String::new() }));
-    world.signal(Desk::greet, ());
+    world.signal(Desk::GREET, ());
     world.signal_raw("unknown", Vec::new());
-    world.signal(Desk::paid, 7);
+    world.signal(Desk::PAID, 7);
     world.evict();
     world.pass(seconds(60));
     assert_eq!(world.result().unwrap(), ["unknown with 0 arguments", "paid 7"]);

@@ -189,7 +189,7 @@ fn random_values_are_the_same_on_replay_and_differ_from_one_another() {
     world.evict();
     world.pass(seconds(1));
     let drawn = world.result().unwrap();
-    assert_eq!(world.query(Dice::drawn, ()), drawn);
+    assert_eq!(world.query(Dice::DRAWN, ()), drawn);
     assert_ne!(drawn[0], drawn[1]);
     let uuid = drawn[0].split(' ').find_map(|part| Uuid::parse_str(part).ok()).unwrap();
     assert_eq!(uuid.get_version_num(), 4);

@@ -50,8 +50,8 @@ impl Two {
 #[test]
 fn a_scope_is_cancelled_with_all_that_is_within_and_nothing_else() {
     let mut world = World::<Two>::start(());
-    world.signal(Two::stop, "enough".into());
-    world.signal(Two::stop, "again".into());
+    world.signal(Two::STOP, "enough");
+    world.signal(Two::STOP, "again");
     world.pass(seconds(5));
     let left = "(Err(Cancelled), Err(Cancelled)) (Err(Cancelled), Err(Cancelled)) true";
     assert_eq!(world.result().unwrap(), [left, "Ok(())", "false"]);
@@ -238,7 +238,7 @@ impl Single {
     async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
         let mut timer = ctx.sleep(seconds(60)).start();
         let mut call = ctx.activity(work, ()).start();
-        let mut signal = ctx.receive(Self::never).start();
+        let mut signal = ctx.receive(Self::NEVER).start();
         let mut never_begun = ctx.sleep(seconds(60)).into_future();
         let mut over = ctx.sleep(seconds(0)).start();
         timer.cancel();

@@ -130,7 +130,7 @@ async fn act_out(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
     match step {
         Step::Sleep(delay) => ctx.sleep(seconds(delay)).await,
         Step::Act(policy) => ctx.activity(act, ()).on_cancel(policy.into()).await.map(drop),
-        Step::Receive => ctx.receive(Drawn::word).await.map(drop),
+        Step::Receive => ctx.receive(Drawn::WORD).await.map(drop),
         Step::Child(policy) => {
             let child = ctx.child::<Drawn>("child", Vec::new());
             child.on_cancel(policy.into()).await.map(drop)
@@ -285,9 +285,9 @@ fn pending(world: &World<Drawn>, activity_type: &str) -> bool {
 fn happen(world: &mut World<Drawn>, happening: &Happening) {
     match happening {
         Happening::Pass(time) => world.pass(seconds(*time)),
-        Happening::Word => world.signal(Drawn::word, 1),
-        Happening::Set(number) => world.signal(Drawn::set, *number),
-        Happening::Stop(name) => world.signal(Drawn::stop, *name),
+        Happening::Word => world.signal(Drawn::WORD, 1),
+        Happening::Set(number) => world.signal(Drawn::SET, *number),
+        Happening::Stop(name) => world.signal(Drawn::STOP, *name),
         Happening::Complete if pending(world, "act") => world.complete(act, 1),
         Happening::Clean if pending(world, "clean") => world.complete(clean, ()),
         Happening::Answer(applied) if !world.run.outbox.is_empty() => {
@@ -322,7 +322,7 @@ proptest! {
         }
         // Whatever was cancelled, each cleaning up calls its activity once, and nobody cancels that.
         let calls = Calls::of(&world.events);
-        let (entered, cleaned) = world.query(Drawn::cleanups, ());
+        let (entered, cleaned) = world.query(Drawn::CLEANUPS, ());
         prop_assert_eq!(calls.begun.len(), entered);
         prop_assert_eq!(calls.cancelled, 0);
         prop_assert!(cleaned == calls.completed || !world.run.open());

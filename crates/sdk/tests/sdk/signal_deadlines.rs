@@ -14,7 +14,7 @@ struct Offer;
 impl Offer {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        let wait = ctx.receive(Self::answer).timeout(seconds(10)).start();
+        let wait = ctx.receive(Self::ANSWER).timeout(seconds(10)).start();
         let deadline = wait.deadline();
         let patience = ctx.clone();
         let moved = ctx.spawn(async move {
@@ -41,7 +41,7 @@ fn the_deadline_of_a_signal_is_moved_by_another_branch() {
     let mut world = World::<Offer>::start(());
     world.pass(seconds(14));
     world.evict();
-    world.signal(Offer::answer, "yes".into());
+    world.signal(Offer::ANSWER, "yes");
     assert_eq!(world.result().unwrap(), "yes false");
     world.check();
     let mut world = World::<Offer>::start(());
@@ -66,7 +66,7 @@ fn a_branch_that_wakes_before_the_firing_moves_the_deadline_past_it() {
     assert_eq!(world.result(), None);
     let due = world.run.timers.values().map(|timer| timer.due()).collect::<Vec<_>>();
     assert_eq!(due, [begun.saturating_add(seconds(20))]);
-    world.signal(Offer::answer, "yes".into());
+    world.signal(Offer::ANSWER, "yes");
     assert_eq!(world.result().unwrap(), "yes false");
     world.check();
 }

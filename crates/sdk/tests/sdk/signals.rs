@@ -29,8 +29,8 @@ impl Shop {
         let mut seen = Vec::new();
         for _ in 0..count {
             seen.push(match timeout {
-                None => ctx.receive(Self::paid).await?,
-                Some(timeout) => match ctx.receive(Self::paid).timeout(timeout).await? {
+                None => ctx.receive(Self::PAID).await?,
+                Some(timeout) => match ctx.receive(Self::PAID).timeout(timeout).await? {
                     Outcome::InTime(payment) => payment,
                     Outcome::TimedOut => "timed out".into(),
                 },
@@ -77,7 +77,7 @@ fn waits_for_payment() -> Option<Origin> {
 fn a_wait_without_deadline_is_a_timer_that_never_fires() {
     let mut world = World::<Shop>::start((1, None));
     assert_eq!(timer(&world), ("signal-1".into(), true, waits_for_payment()));
-    world.signal(Shop::paid, "cash".into());
+    world.signal(Shop::PAID, "cash");
     assert_eq!(world.history()[2..], ["SignalReceived", "TimerCancelled", "RunCompleted"]);
     assert_eq!(world.result().unwrap(), ["cash"]);
     world.check();
@@ -87,7 +87,7 @@ fn a_wait_without_deadline_is_a_timer_that_never_fires() {
 fn a_wait_with_deadline_ends_by_signal_or_by_time() {
     let mut world = World::<Shop>::start((2, Some(seconds(60))));
     assert_eq!(timer(&world), ("timer-1".into(), false, waits_for_payment()));
-    world.signal(Shop::paid, "cash".into());
+    world.signal(Shop::PAID, "cash");
     world.pass(seconds(60));
     assert_eq!(world.result().unwrap(), ["cash", "timed out"]);
     world.check();
@@ -110,7 +110,7 @@ impl Late {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<(u32, u32)> {
         ctx.sleep(seconds(1)).await?;
-        Ok((ctx.receive(Self::number).await?, ctx.receive(Self::number).await?))
+        Ok((ctx.receive(Self::NUMBER).await?, ctx.receive(Self::NUMBER).await?))
     }
 
     #[signal]
@@ -120,8 +120,8 @@ impl Late {
 #[test]
 fn signals_that_are_there_are_received_in_order_without_a_timer() {
     let mut world = World::<Late>::start(());
-    world.signal(Late::number, 1);
-    world.signal(Late::number, 2);
+    world.signal(Late::NUMBER, 1);
+    world.signal(Late::NUMBER, 2);
     world.pass(seconds(1));
     assert_eq!(world.result(), Some((1, 2)));
     assert_eq!(world.history()[4..], ["TimerFired", "RunCompleted"]);
@@ -131,20 +131,20 @@ fn signals_that_are_there_are_received_in_order_without_a_timer() {
 #[test]
 fn a_handler_changes_the_state_at_once() {
     let mut world = World::<Shop>::start((1, None));
-    world.signal(Shop::note, "fragile".into());
-    assert_eq!(world.query(Shop::seen, ()).1, ["fragile"]);
-    assert_eq!(Shop::note.name(), "note-it");
+    world.signal(Shop::NOTE, "fragile");
+    assert_eq!(world.query(Shop::SEEN, ()).1, ["fragile"]);
+    assert_eq!(Shop::NOTE.name(), "note-it");
     world.check();
 }
 
 #[test]
 fn an_async_handler_is_a_task_of_its_own() {
     let mut world = World::<Shop>::start((1, None));
-    world.signal(Shop::remind, 1);
-    world.signal(Shop::remind, 2);
-    assert_eq!(world.query(Shop::seen, ()).0, [0; 0]);
+    world.signal(Shop::REMIND, 1);
+    world.signal(Shop::REMIND, 2);
+    assert_eq!(world.query(Shop::SEEN, ()).0, [0; 0]);
     world.pass(seconds(1));
-    assert_eq!(world.query(Shop::seen, ()).0, [1, 2]);
+    assert_eq!(world.query(Shop::SEEN, ()).0, [1, 2]);
     world.check();
 }
 
@@ -152,7 +152,7 @@ fn an_async_handler_is_a_task_of_its_own() {
 fn an_unknown_signal_is_kept_and_does_no_harm() {
     let mut world = World::<Shop>::start((1, None));
     world.signal_raw("unheard-of", Vec::new());
-    world.signal(Shop::paid, "cash".into());
+    world.signal(Shop::PAID, "cash");
     assert_eq!(world.result().unwrap(), ["cash"]);
     world.check();
 }
@@ -164,7 +164,7 @@ fn a_run_receives_nothing_that_cannot_be_read() {
     world.signal_raw("paid", vec![Payload::new("7")]);
     world.work();
     world.evict();
-    world.signal(Shop::paid, "cash".into());
+    world.signal(Shop::PAID, "cash");
     assert_eq!(world.result().unwrap(), ["cash"]);
     world.check();
 }
@@ -173,7 +173,7 @@ fn a_run_receives_nothing_that_cannot_be_read() {
 fn data_that_a_handler_cannot_read_does_no_harm() {
     let mut world = World::<Shop>::start((1, None));
     world.signal_raw("note-it", vec![Payload::new("7")]);
-    world.signal(Shop::paid, "cash".into());
+    world.signal(Shop::PAID, "cash");
     assert_eq!(world.result().unwrap(), ["cash"]);
     world.check();
 }
@@ -186,12 +186,12 @@ struct Absent;
 impl Absent {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::go).await?;
-        drop(ctx.receive(Self::item).start());
-        let _first = ctx.receive(Self::item).start();
-        let (other, _spawned) = (ctx.clone(), ctx.receive(Self::item).start());
+        ctx.receive(Self::GO).await?;
+        drop(ctx.receive(Self::ITEM).start());
+        let _first = ctx.receive(Self::ITEM).start();
+        let (other, _spawned) = (ctx.clone(), ctx.receive(Self::ITEM).start());
         ctx.spawn(async move {
-            let _third = other.receive(Self::item).start();
+            let _third = other.receive(Self::ITEM).start();
             other.sleep(seconds(60)).await
         });
         ctx.sleep(seconds(1)).await?;
@@ -209,9 +209,9 @@ impl Absent {
 fn a_signal_that_was_there_is_unread_until_code_takes_it() {
     let mut world = World::<Absent>::start(());
     for name in ["a", "b", "c"] {
-        world.signal(Absent::item, name.to_owned());
+        world.signal(Absent::ITEM, name.to_owned());
     }
-    world.signal(Absent::go, ());
+    world.signal(Absent::GO, ());
     world.pass(seconds(1));
     assert_eq!(world.history().last(), Some(&"RunContinuedAsNew"));
     assert_eq!(world.successor.as_ref().unwrap().inputs.len(), 3);

@@ -15,7 +15,7 @@ struct Account {
 impl Account {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-        ctx.receive(Self::close).await?;
+        ctx.receive(Self::CLOSE).await?;
         Ok(ctx.read(|state| state.balance))
     }
 
@@ -61,9 +61,9 @@ impl Account {
 #[test]
 fn a_sync_update_has_its_outcome_at_once() {
     let mut world = World::<Account>::start(());
-    assert_eq!(world.update(Account::deposit, 7), Some(Ok(7)));
-    assert_eq!(world.update(Account::deposit, u32::MAX), Some(Err("the account is full".into())));
-    assert_eq!(world.query(Account::balance, ()), 7);
+    assert_eq!(world.update(Account::DEPOSIT, 7), Some(Ok(7)));
+    assert_eq!(world.update(Account::DEPOSIT, u32::MAX), Some(Err("the account is full".into())));
+    assert_eq!(world.query(Account::BALANCE, ()), 7);
     assert_eq!(
         world.history()[2..],
         ["UpdateAccepted", "UpdateCompleted", "UpdateAccepted", "UpdateCompleted"]
@@ -74,22 +74,22 @@ fn a_sync_update_has_its_outcome_at_once() {
 #[test]
 fn a_validator_refuses_and_leaves_nothing() {
     let mut world = World::<Account>::start(());
-    assert_eq!(world.update(Account::deposit, 0), None);
+    assert_eq!(world.update(Account::DEPOSIT, 0), None);
     assert_eq!(world.rejected[0].message, "nothing to deposit");
     assert_eq!(world.history().len(), 2);
-    assert_eq!(world.update(Account::deposit, 1), Some(Ok(1)));
+    assert_eq!(world.update(Account::DEPOSIT, 1), Some(Ok(1)));
     world.check();
 }
 
 #[test]
 fn an_async_update_has_its_outcome_when_it_is_done() {
     let mut world = World::<Account>::start(());
-    assert_eq!(world.update(Account::slow, (3, true)), None);
-    assert_eq!(world.update(Account::deposit, 1), Some(Ok(1)));
+    assert_eq!(world.update(Account::SLOW, (3, true)), None);
+    assert_eq!(world.update(Account::DEPOSIT, 1), Some(Ok(1)));
     world.pass(seconds(10));
     assert!(world.outcome("update-1").is_some());
-    assert_eq!(world.query(Account::balance, ()), 4);
-    assert_eq!(world.update(Account::slow, (1, false)), Some(Ok(5)));
+    assert_eq!(world.query(Account::BALANCE, ()), 4);
+    assert_eq!(world.update(Account::SLOW, (1, false)), Some(Ok(5)));
     world.check();
 }
 
@@ -113,7 +113,7 @@ fn what_is_unknown_or_unreadable_is_refused_with_a_hint() {
 #[test]
 fn a_query_may_have_arguments_and_may_fail() {
     let world = World::<Account>::start(());
-    assert!(!world.query(Account::at_least, 1));
+    assert!(!world.query(Account::AT_LEAST, 1));
     let input = payload::encode(&1001_u32).unwrap();
     assert_eq!(world.query_raw("at_least", &input).unwrap_err().message, "ask for less");
     assert!(world.query_raw("at_least", &Vec::new()).unwrap_err().message.contains("is missing"));

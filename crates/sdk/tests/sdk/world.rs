@@ -5,8 +5,9 @@
 use std::{marker::PhantomData, time::Duration};
 
 use abide::{
-    AsPayload, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    AsPayload, Failure, IntoArguments, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
     activity::{Activity, LocalActivity, LocalEnd},
+    arguments::ArgumentList,
     executor::Machine,
     payload,
     registry::{TaskFault, WorkflowCode},
@@ -68,16 +69,16 @@ pub(crate) const fn seconds(seconds: u64) -> Duration {
 
 impl<W: Workflow> World<W> {
     /// A run with these arguments, taken as far as it goes by itself.
-    pub(crate) fn start(input: W::Input) -> Self {
+    pub(crate) fn start(input: impl IntoArguments<W::Arguments>) -> Self {
         Self::begin_with(input, Vec::new())
     }
 
     /// The same with messages that it has from the beginning.
-    pub(crate) fn begin_with(input: W::Input, inputs: Vec<Body>) -> Self {
+    pub(crate) fn begin_with(input: impl IntoArguments<W::Arguments>, inputs: Vec<Body>) -> Self {
         let spec = RunSpec {
             workflow_type: W::NAME.into(),
             queue: "main".into(),
-            input: W::encode_input(&input).unwrap(),
+            input: W::encode_input(&input.into_arguments()).unwrap(),
             ..RunSpec::default()
         };
         Self::begin(StartRun { inputs, ..StartRun::new(key("order-1"), run_id(1), spec) })
@@ -151,8 +152,12 @@ impl<W: Workflow> World<W> {
         due.filter(|(due, _)| !due.never()).min_by_key(|(due, _)| *due)
     }
 
-    pub(crate) fn signal<I>(&mut self, signal: SignalDef<W, I>, input: I) {
-        self.signal_raw(signal.name(), signal.encode(&input).unwrap());
+    pub(crate) fn signal<I: ArgumentList>(
+        &mut self,
+        signal: SignalDef<W, I>,
+        input: impl IntoArguments<I>,
+    ) {
+        self.signal_raw(signal.name(), signal.encode(&input.into_arguments()).unwrap());
         self.work();
     }
 
@@ -170,12 +175,12 @@ impl<W: Workflow> World<W> {
     }
 
     /// Asks for an update and gives its outcome, if it has one.
-    pub(crate) fn update<I, O: AsPayload>(
+    pub(crate) fn update<I: ArgumentList, O: AsPayload>(
         &mut self,
         update: UpdateDef<W, I, O>,
-        input: I,
+        input: impl IntoArguments<I>,
     ) -> Option<Result<O, String>> {
-        let id = self.update_raw(update.name(), update.encode(&input).unwrap());
+        let id = self.update_raw(update.name(), update.encode(&input.into_arguments()).unwrap());
         self.outcome(&id).map(|outcome| match outcome {
             UpdateOutcome::Completed(result) => Ok(update.decode(&result).unwrap()),
             UpdateOutcome::Failed(failure) => Err(failure.message),
@@ -230,20 +235,20 @@ impl<W: Workflow> World<W> {
     }
 
     /// A worker begins the oldest pending activity of this type.
-    pub(crate) fn begin_attempt(&mut self, activity: impl Activity) {
+    pub(crate) fn begin_attempt<M>(&mut self, activity: impl Activity<M>) {
         let scheduled = self.pending(activity.definition().name());
         let (session, identity) = ("session".into(), "worker".into());
         self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
     }
 
     /// The oldest pending activity of this type cancels itself.
-    pub(crate) fn stop<D: AsPayload>(&mut self, activity: impl Activity, details: &D) {
+    pub(crate) fn stop<D: AsPayload, M>(&mut self, activity: impl Activity<M>, details: &D) {
         let details = payload::encode(details).unwrap();
         self.resolve(activity.definition().name(), Resolution::Cancelled(details));
     }
 
     /// The oldest pending activity of this type has a result.
-    pub(crate) fn complete<A: Activity<Output: AsPayload>>(
+    pub(crate) fn complete<A: Activity<M, Output: AsPayload>, M>(
         &mut self,
         activity: A,
         result: A::Output,
@@ -253,7 +258,7 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest pending activity of this type fails.
-    pub(crate) fn fail(&mut self, activity: impl Activity, failure: Failure) {
+    pub(crate) fn fail<M>(&mut self, activity: impl Activity<M>, failure: Failure) {
         self.resolve(activity.definition().name(), Resolution::Failed(failure));
     }
 
@@ -329,8 +334,13 @@ impl<W: Workflow> World<W> {
         }
     }
 
-    pub(crate) fn query<I, O: AsPayload>(&self, query: QueryDef<W, I, O>, input: I) -> O {
-        let answer = self.query_raw(query.name(), &query.encode(&input).unwrap());
+    pub(crate) fn query<I: ArgumentList, O: AsPayload>(
+        &self,
+        query: QueryDef<W, I, O>,
+        input: impl IntoArguments<I>,
+    ) -> O {
+        let input = query.encode(&input.into_arguments()).unwrap();
+        let answer = self.query_raw(query.name(), &input);
         query.decode(&answer.unwrap()).unwrap()
     }
 

@@ -28,8 +28,8 @@ impl Wrapped {
     #[run]
     async fn run(ctx: &Context<Self>, ending: String) -> Result<(), Wrapper> {
         match ending.as_str() {
-            "next" => return Err(ctx.continue_as_new("done".into()).into()),
-            "boxed" => return Err(Wrapper::Boxed(Box::new(ctx.continue_as_new("".into())))),
+            "next" => return Err(ctx.continue_as_new("done").into()),
+            "boxed" => return Err(Wrapper::Boxed(Box::new(ctx.continue_as_new("")))),
             "fail" => return Err(Error::fail("no luck").into()),
             _ => {}
         }
@@ -39,7 +39,7 @@ impl Wrapped {
 
 #[test]
 fn a_wrapped_cancellation_cancels_the_run() {
-    let mut world = World::<Wrapped>::start("".into());
+    let mut world = World::<Wrapped>::start("");
     world.cancel();
     assert_eq!(world.history().last(), Some(&"RunCancelled"));
     world.check();
@@ -48,7 +48,7 @@ fn a_wrapped_cancellation_cancels_the_run() {
 #[test]
 fn a_wrapped_next_run_is_the_next_run() {
     for ending in ["next", "boxed"] {
-        let world = World::<Wrapped>::start(ending.into());
+        let world = World::<Wrapped>::start(ending);
         assert!(matches!(&world.events.last().unwrap().body.fact, Fact::RunContinuedAsNew(_)));
         world.check();
     }
@@ -56,7 +56,7 @@ fn a_wrapped_next_run_is_the_next_run() {
 
 #[test]
 fn a_wrapped_failure_is_the_cause_of_the_wrapper() {
-    let world = World::<Wrapped>::start("fail".into());
+    let world = World::<Wrapped>::start("fail");
     let failure = world.failure().unwrap();
     assert_eq!(failure.message, "the step failed");
     assert_eq!(failure.causes[0].message, "no luck");

@@ -30,7 +30,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         ctx.activity(greet, 7).await?;
-        ctx.receive(Other::poke).await
+        ctx.receive(Other::POKE).await
     }
 }
 

@@ -42,7 +42,7 @@ impl Visit {
     #[run]
     async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
         let greeting = ctx.activity(greet, name).await?;
-        ctx.receive(Self::leave).await?;
+        ctx.receive(Self::LEAVE).await?;
         Ok(greeting)
     }
 
@@ -69,7 +69,7 @@ fn work(client: &Client) -> JoinHandle<()> {
 /// A visit from its start to its end.
 async fn visit(client: &Client, id: &str) -> Result<String, ClientError> {
     let visit = client.start::<Visit>(id, id.to_owned()).await?;
-    visit.signal(Visit::leave, ()).await?;
+    visit.signal(Visit::LEAVE, ()).await?;
     visit.result().await
 }
 
@@ -170,7 +170,7 @@ async fn who_waits_at_a_server_that_falls_silent_is_answered_by_another() {
     let options = options([proxy.address, server.grpc_address()]);
     let (client, workers) = (client(&options), client(&options));
     let worker = work(&workers);
-    let ada = client.start::<Visit>("ada", "ada".into()).await.unwrap();
+    let ada = client.start::<Visit>("ada", "ada").await.unwrap();
     let waiting = tokio::spawn({
         let ada = ada.clone();
         async move { ada.result().await }
@@ -178,7 +178,7 @@ async fn who_waits_at_a_server_that_falls_silent_is_answered_by_another() {
     // The worker is at work, through the proxy as well.
     visit(&client, "bob").await.unwrap();
     proxy.stand_still();
-    ada.signal(Visit::leave, ()).await.unwrap();
+    ada.signal(Visit::LEAVE, ()).await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap(), "hello ada");
     worker.abort();
 }
@@ -220,14 +220,14 @@ async fn who_follows_a_run_at_a_server_that_is_cut_off_from_its_store_is_told() 
     let store = Arc::new(MemoryStore::default());
     let way = Arc::new(ObservedStore::of(&store));
     let (first, second) = (start(node(0, None), &way).await, start(node(1, None), &store).await);
-    let ada = client(&options([second.grpc_address()])).start::<Visit>("ada", "ada".into()).await;
+    let ada = client(&options([second.grpc_address()])).start::<Visit>("ada", "ada").await;
     let ada = ada.unwrap();
     let request = FollowHistoryRequest { target: Some(target("ada").into()), after: 0 };
     let followed = support::client(&first).await.follow_history(request).await;
     let mut followed = followed.unwrap().into_inner();
     assert!(followed.message().await.unwrap().is_some());
     way.cut_off();
-    ada.signal(Visit::leave, ()).await.unwrap();
+    ada.signal(Visit::LEAVE, ()).await.unwrap();
     let told = tokio::time::timeout(Duration::from_secs(20), followed.message()).await;
     let told = told.expect("it is not left alone").expect_err("the server cannot read it");
     assert_eq!(told.code(), Code::Unavailable, "{told}");
@@ -289,7 +289,7 @@ async fn a_rolling_restart_under_load_fails_no_call() {
     let addresses: Vec<_> = places.iter().map(|place| format!("http://{place}")).collect();
     let options = GrpcOptions::new(addresses.join(","));
     let workers = [work(&client(&options)), work(&client(&options))];
-    let patient = client(&options).start::<Visit>("patient", "patient".into()).await.unwrap();
+    let patient = client(&options).start::<Visit>("patient", "patient").await.unwrap();
     let waiting = tokio::spawn({
         let patient = patient.clone();
         async move { patient.result().await }
@@ -303,7 +303,7 @@ async fn a_rolling_restart_under_load_fails_no_call() {
     }
     load.goes_on(30).await;
     load.end().await;
-    patient.signal(Visit::leave, ()).await.unwrap();
+    patient.signal(Visit::LEAVE, ()).await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap(), "hello patient");
     workers.iter().for_each(JoinHandle::abort);
 }

@@ -28,7 +28,7 @@ impl Greeting {
     #[run]
     async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
         let greeting = ctx.activity(greet, name).await?;
-        ctx.receive(Self::go).await?;
+        ctx.receive(Self::GO).await?;
         Ok(greeting)
     }
 
@@ -89,8 +89,8 @@ async fn a_client_and_a_worker_at_any_server_reach_every_run() {
         let client = client(&servers[index % 3]);
         let guest = client.handle::<Greeting>(name.as_str());
         // The child is there as soon as the party's code has run.
-        while !guest.query(Greeting::ready, ()).await.unwrap_or(false) {}
-        guest.signal(Greeting::go, ()).await.unwrap();
+        while !guest.query(Greeting::READY, ()).await.unwrap_or(false) {}
+        guest.signal(Greeting::GO, ()).await.unwrap();
         let shown = guest.describe().await.unwrap();
         assert_eq!(shown.workflow.workflow.as_str(), name);
     }
@@ -112,7 +112,7 @@ async fn a_server_that_stops_hands_its_runs_over() {
     }
     servers.pop().expect("two").shutdown().await.expect("it stops");
     for (number, guest) in guests.iter().enumerate() {
-        guest.signal(Greeting::go, ()).await.unwrap();
+        guest.signal(Greeting::GO, ()).await.unwrap();
         assert_eq!(guest.result().await.unwrap(), format!("hello guest-{number}"));
     }
     worker.abort();
@@ -193,7 +193,7 @@ async fn who_waits_at_one_server_does_not_notice_that_another_stops() {
     assert!(took < Duration::from_secs(2), "nobody waits for those who wait: {took:?}");
     for number in 0..8 {
         let guest = client.handle::<Greeting>(format!("guest-{number}"));
-        guest.signal(Greeting::go, ()).await.unwrap();
+        guest.signal(Greeting::GO, ()).await.unwrap();
     }
     while let Some(ended) = waiting.join_next().await {
         ended.unwrap();

@@ -100,7 +100,7 @@ struct Archive;
 impl Archive {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        ctx.receive(Self::end).await
+        ctx.receive(Self::END).await
     }
 
     #[signal]
@@ -127,12 +127,12 @@ async fn who_asks_a_query_or_an_update_is_told_that_the_answer_is_too_large() {
         let archive = client.start::<Archive>("archive", ()).await.expect("it starts");
         let bound = Limits::default().payload_bytes;
         for (bytes, named) in [(bound, bound), (17 << 20, Bounds::default().message_bytes)] {
-            let failed = archive.query(Archive::pages, bytes).await.expect_err("it is too large");
+            let failed = archive.query(Archive::PAGES, bytes).await.expect_err("it is too large");
             assert!(failed.to_string().contains(&named.to_string()), "{failed}");
         }
-        let failed = archive.update(Archive::print, bound).await.expect_err("it is too large");
+        let failed = archive.update(Archive::PRINT, bound).await.expect_err("it is too large");
         assert!(failed.to_string().contains(&bound.to_string()), "{failed}");
-        assert_eq!(archive.query(Archive::pages, 2).await.expect("it fits"), "xx");
+        assert_eq!(archive.query(Archive::PAGES, 2).await.expect("it fits"), "xx");
     };
     // Whoever is told nothing would wait for a time that stands still.
     let ended = tokio::time::timeout(Duration::from_secs(30), worker.run_until(test)).await;

@@ -14,7 +14,7 @@ struct Waiter;
 impl Waiter {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        ctx.receive(Self::go).await
+        ctx.receive(Self::GO).await
     }
 
     #[signal]
@@ -48,7 +48,7 @@ async fn the_end_of_a_wait_without_deadline_survives_the_wire_exactly() {
     assert_eq!(waits[0].until, never);
 
     // The worker keeps no run, so it replays what it has read from the server.
-    waiter.signal(Waiter::go, "yes".to_owned()).await.unwrap();
+    waiter.signal(Waiter::GO, "yes").await.unwrap();
     assert_eq!(waiter.result().await.unwrap(), "yes");
     worker.abort();
 }

@@ -278,7 +278,7 @@ async fn a_query_tells_the_deadline_that_a_client_has_moved_before_any_task() {
     let worker = Worker::new(&client).build_id("test").workflow::<Offer>();
     let test = async {
         let offer = client.start::<Offer>("offer", ()).await.expect("it starts");
-        let deadline = || async { offer.query(Offer::deadline, ()).await.expect("an answer") };
+        let deadline = || async { offer.query(Offer::DEADLINE, ()).await.expect("an answer") };
         let first = deadline().await.expect("it waits");
         let moved = first + Duration::from_secs(3600);
         offer.reschedule_timer("timer-1", moved).await.expect("it is moved");

@@ -198,13 +198,15 @@ pub(super) fn record_outcome<const N: usize>(
 }
 
 /// The world draws the results of attempts, so the code of an activity is never called.
-pub(super) fn definition(activity_type: &'static str) -> ActivityDef<(), RawPayload, RawPayload> {
+pub(super) fn definition(
+    activity_type: &'static str,
+) -> ActivityDef<(), (RawPayload,), RawPayload> {
     ActivityDef::new(activity_type, Arguments::one(), |(), _, _| {
         Box::pin(std::future::ready(Ok(RawPayload::default())))
     })
 }
 
-pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPayload> {
+pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, (RawPayload,)> {
     match name {
         "tell" => Scripted::TELL,
         "stop" => Scripted::STOP,

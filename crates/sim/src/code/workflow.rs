@@ -109,33 +109,33 @@ pub(super) struct Scripted<const N: usize> {
 }
 
 impl<const N: usize> Scripted<N> {
-    pub(super) const GO: SignalDef<Self, RawPayload> = kept("go");
-    pub(super) const TELL: SignalDef<Self, RawPayload> = kept("tell");
-    pub(super) const STOP: SignalDef<Self, RawPayload> = kept("stop");
-    const MARK: SignalDef<Self, RawPayload> =
+    pub(super) const GO: SignalDef<Self, (RawPayload,)> = kept("go");
+    pub(super) const TELL: SignalDef<Self, (RawPayload,)> = kept("tell");
+    pub(super) const STOP: SignalDef<Self, (RawPayload,)> = kept("stop");
+    const MARK: SignalDef<Self, (RawPayload,)> =
         SignalDef::new("mark", Arguments::one(), SignalCode::Apply(Self::mark));
-    const PUSH: SignalDef<Self, RawPayload> =
+    const PUSH: SignalDef<Self, (RawPayload,)> =
         SignalDef::new("push", Arguments::one(), SignalCode::Apply(Self::push));
-    const POKE: SignalDef<Self, RawPayload> =
+    const POKE: SignalDef<Self, (RawPayload,)> =
         SignalDef::new("poke", Arguments::one(), SignalCode::Task(poke));
-    const DECISION: SignalDef<Self, Answer> = approval::signal();
-    const DECIDE: UpdateDef<Self, Answer, Receipt> = approval::update();
+    const DECISION: SignalDef<Self, (Answer,)> = approval::signal();
+    const DECIDE: UpdateDef<Self, (Answer,), Receipt> = approval::update();
     const TRACE: QueryDef<Self, (), RawPayload> =
         QueryDef::new(TRACE, Arguments::none(), |state, ()| Ok(state.result()));
-    const ACCEPT: UpdateDef<Self, RawPayload, RawPayload> =
+    const ACCEPT: UpdateDef<Self, (RawPayload,), RawPayload> =
         UpdateDef::new("accept", Arguments::one(), UpdateCode::Task(accept));
-    const WORK: UpdateDef<Self, RawPayload, RawPayload> =
+    const WORK: UpdateDef<Self, (RawPayload,), RawPayload> =
         UpdateDef::new("work", Arguments::one(), UpdateCode::Task(work));
-    const REJECT: UpdateDef<Self, RawPayload, RawPayload> = UpdateDef::new(
+    const REJECT: UpdateDef<Self, (RawPayload,), RawPayload> = UpdateDef::new(
         "reject",
         Arguments::one(),
         UpdateCode::Apply(|state: &mut Self, _| Ok(state.result())),
     )
     .validated(|_, _| Err(ReturnedError::new("rejected")));
-    const VOTE: UpdateDef<Self, RawPayload, RawPayload> =
+    const VOTE: UpdateDef<Self, (RawPayload,), RawPayload> =
         UpdateDef::new("vote", Arguments::one(), UpdateCode::Apply(Self::vote))
             .validated(Self::may_vote);
-    const POSTPONE: UpdateDef<Self, RawPayload, RawPayload> =
+    const POSTPONE: UpdateDef<Self, (RawPayload,), RawPayload> =
         UpdateDef::new("postpone", Arguments::one(), UpdateCode::Apply(Self::postpone));
 
     /// A number for a part of the program, which identifies it in history.
@@ -234,6 +234,7 @@ impl<const N: usize> Workflow for Scripted<N> {
 
     const UNFINISHED_HANDLERS: UnfinishedHandlers = unfinished(N);
 
+    type Arguments = ();
     type Input = ();
     type Output = RawPayload;
 
@@ -286,7 +287,7 @@ impl<const N: usize> Approving for Scripted<N> {
     }
 }
 
-const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, RawPayload> {
+const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, (RawPayload,)> {
     SignalDef::new(name, Arguments::one(), SignalCode::Keep)
 }
 

@@ -1,6 +1,6 @@
 //! Runs whose code begins later than they are started.
 
-use abide::{ClientError, WorkflowHandle, prelude::*};
+use abide::{ClientError, prelude::*};
 use abide_core::run::Liveness;
 use abide_sdk_testing::TestEnvironment;
 
@@ -34,7 +34,7 @@ impl Reminder {
 }
 
 /// A run that begins in an hour, and its environment.
-async fn delayed() -> (TestEnvironment, WorkflowHandle<Reminder>) {
+async fn delayed() -> (TestEnvironment, ReminderHandle) {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Reminder>()).await.unwrap();
     let run = env.client().start::<Reminder>("reminder", ()).delay(hours(1)).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_signal_waits_for_the_end_of_the_delay() {
     let (env, run) = delayed().await;
     let begun = env.now();
     env.skip(minutes(10)).await;
-    run.signal(Reminder::hear, "early".into()).await.unwrap();
+    run.signal(Reminder::HEAR, "early").await.unwrap();
     assert_eq!(run.result().await.unwrap(), ["early"]);
     assert!(env.now().saturating_since(begun) > hours(1));
     PAGE.check("a signal comes during the delay", &run.history().await.unwrap());
@@ -69,7 +69,7 @@ async fn a_signal_waits_for_the_end_of_the_delay() {
 async fn an_update_waits_for_the_end_of_the_delay() {
     let (env, run) = delayed().await;
     let begun = env.now();
-    assert!(run.update(Reminder::ask, ()).await.unwrap().is_empty());
+    assert!(run.update(Reminder::ASK, ()).await.unwrap().is_empty());
     assert!(env.now().saturating_since(begun) >= hours(1));
     run.result().await.unwrap();
     PAGE.check("an update comes during the delay", &run.history().await.unwrap());

@@ -101,7 +101,7 @@ struct Crowd;
 impl Crowd {
     #[run]
     async fn run(ctx: &Context<Self>, count: u32) -> abide::Result<u32> {
-        let kids = (0..count).map(|n| ctx.child::<Kid>(format!("kid-{n}"), "1".to_owned()));
+        let kids = (0..count).map(|n| ctx.child::<Kid>(format!("kid-{n}"), "1"));
         let sums: abide::Result<Vec<u32>> = join_all(kids).await.into_iter().collect();
         Ok(sums?.into_iter().sum())
     }

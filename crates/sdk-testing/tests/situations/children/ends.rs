@@ -1,9 +1,9 @@
 //! What becomes of a child when its parent closes first, in each way in which a run can close.
 
-use abide::{ParentClosePolicy, RetryPolicy, WorkflowHandle, list::RunStatus, prelude::*};
+use abide::{ParentClosePolicy, RetryPolicy, list::RunStatus, prelude::*};
 use abide_sdk_testing::TestEnvironment;
 
-use super::{Kid, PAGE};
+use super::{Kid, KidHandle, PAGE};
 
 /// Starts a child and closes.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Leaver {
             "RequestCancel" => ParentClosePolicy::RequestCancel,
             _ => ParentClosePolicy::Abandon,
         };
-        ctx.child::<Kid>(kid.clone(), "stay".to_owned()).parent_close(policy).start().await?;
+        ctx.child::<Kid>(kid.clone(), "stay").parent_close(policy).start().await?;
         match way.as_str() {
             "completes" => Ok(()),
             "fails" | "is retried" => Err(Error::fail("no luck")),
@@ -47,11 +47,7 @@ const WAYS: [(&str, RunStatus); 7] = [
 ];
 
 /// Lets a parent close, and gives its child.
-async fn leave(
-    env: &TestEnvironment,
-    policy: &str,
-    (way, status): (&str, RunStatus),
-) -> WorkflowHandle<Kid> {
+async fn leave(env: &TestEnvironment, policy: &str, (way, status): (&str, RunStatus)) -> KidHandle {
     let kid = format!("kid of one who {way}");
     let input = (kid.clone(), policy.to_owned(), way.to_owned());
     let start = env.client().start::<Leaver>(format!("parent who {way}"), input);
@@ -105,7 +101,7 @@ async fn the_child_goes_on() {
     let env = environment().await;
     for way in WAYS {
         let kid = leave(&env, "Abandon", way).await;
-        kid.signal(Kid::go, 4).await.unwrap();
+        kid.signal(Kid::GO, 4).await.unwrap();
         assert_eq!(kid.result().await.unwrap(), 4);
         PAGE.check("the child, when its parent closes, `Abandon`", &kid.history().await.unwrap());
     }

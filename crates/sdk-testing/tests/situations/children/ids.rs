@@ -19,7 +19,7 @@ impl Chooser {
             "if failed" => ReusePolicy::AllowIfFailed,
             _ => ReusePolicy::Reject,
         };
-        match ctx.child::<Kid>("kid", "7".to_owned()).reuse(reuse).await {
+        match ctx.child::<Kid>("kid", "7").reuse(reuse).await {
             Ok(number) => Ok(number.to_string()),
             Err(Error::Child(failed)) => Ok(format!("{:?}", failed.not_started)),
             Err(error) => Err(error),
@@ -86,6 +86,6 @@ async fn a_child_cannot_be_the_parent_of_its_parent() {
     assert_eq!(failures.len(), 3, "the run, its child, and the parent as its child");
     PAGE.check("a child asks for its parent as a child", &parent.history().await.unwrap());
     // The circle did no harm: both are closed, and the id is free.
-    let again = env.client().start::<Parent>("parent", "7".to_owned()).await.unwrap();
+    let again = env.client().start::<Parent>("parent", "7").await.unwrap();
     assert_eq!(again.result().await.unwrap(), 7);
 }

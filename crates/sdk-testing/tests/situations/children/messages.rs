@@ -15,17 +15,17 @@ impl Speaker {
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<u32> {
         match plan.as_str() {
             "signal the child" => {
-                let kid = ctx.child::<Kid>("kid", "stay".to_owned()).queue("kids").start().await?;
-                kid.signal(Kid::go, 5).await?;
+                let kid = ctx.child::<Kid>("kid", "stay").queue("kids").start().await?;
+                kid.signal(Kid::GO, 5).await?;
                 kid.result().await
             }
             "cancel the child" => {
-                let kid = ctx.child::<Kid>("kid", "stay".to_owned()).start().await?;
+                let kid = ctx.child::<Kid>("kid", "stay").start().await?;
                 kid.cancel().await?;
                 kid.result().await
             }
             "signal the other" => {
-                ctx.external::<Kid>("other").signal(Kid::go, 6).await?;
+                ctx.external::<Kid>("other").signal(Kid::GO, 6).await?;
                 Ok(1)
             }
             "cancel the other" => {
@@ -33,12 +33,12 @@ impl Speaker {
                 Ok(1)
             }
             "signal myself" => {
-                ctx.external::<Self>(ctx.workflow_id().clone()).signal(Self::word, 9).await?;
-                ctx.receive(Self::word).await
+                ctx.external::<Self>(ctx.workflow_id().clone()).signal(Self::WORD, 9).await?;
+                ctx.receive(Self::WORD).await
             }
             _ => {
                 ctx.external::<Self>(ctx.workflow_id().clone()).cancel().await?;
-                ctx.receive(Self::word).await
+                ctx.receive(Self::WORD).await
             }
         }
     }
@@ -85,7 +85,7 @@ async fn a_child_is_cancelled() {
 #[tokio::test]
 async fn another_workflow_has_a_signal() {
     let env = environment().await;
-    let other = env.client().start::<Kid>("other", "stay".to_owned()).queue("kids").await.unwrap();
+    let other = env.client().start::<Kid>("other", "stay").queue("kids").await.unwrap();
     let result = play(&env, "signal the other", "another workflow is signalled").await;
     assert_eq!((result.unwrap(), other.result().await.unwrap()), (1, 6));
 }
@@ -93,7 +93,7 @@ async fn another_workflow_has_a_signal() {
 #[tokio::test]
 async fn another_workflow_is_cancelled() {
     let env = environment().await;
-    let other = env.client().start::<Kid>("other", "stay".to_owned()).await.unwrap();
+    let other = env.client().start::<Kid>("other", "stay").await.unwrap();
     let result = play(&env, "cancel the other", "another workflow is cancelled").await;
     assert_eq!(result.unwrap(), 1);
     assert_eq!(other.result().await, Err(ClientError::RunCancelled(Vec::new())));
@@ -111,7 +111,7 @@ async fn another_workflow_that_is_not_there() {
     ] {
         let env = environment().await;
         if told == closed {
-            let other = env.client().start::<Kid>("other", "7".to_owned()).await.unwrap();
+            let other = env.client().start::<Kid>("other", "7").await.unwrap();
             other.result().await.unwrap();
         }
         assert_eq!(message(play(&env, plan, situation).await), told);

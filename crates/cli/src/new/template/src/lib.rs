@@ -8,7 +8,7 @@ pub async fn remind(customer: String) {
     println!("{customer}, please remember to pay");
 }
 
-/// A workflow is a struct, which is its state.
+/// A workflow with state is a struct. Without state, `#[workflow]` stands on an async function.
 #[derive(Default)]
 pub struct Order {
     paid: u64,
@@ -24,7 +24,7 @@ impl Order {
             let paid = ctx.wait_until(condition!("order.paid", |it| it.paid >= cents));
             match paid.timeout(weeks(1)).await? {
                 Outcome::InTime(()) => return Ok(format!("{customer} has paid")),
-                Outcome::TimedOut => ctx.activity(remind, customer.clone()).await?,
+                Outcome::TimedOut => ctx.activity(remind, &customer).await?,
             }
         }
         Ok(format!("{customer} has not paid"))

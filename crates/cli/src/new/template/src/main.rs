@@ -17,8 +17,8 @@ async fn main() -> anyhow::Result<()> {
 async fn try_it() -> anyhow::Result<()> {
     let engine = Embedded::open("my-orders.db").await?;
     register(engine.worker()).spawn();
-    let order = engine.client().start_new::<Order>(("Ada".to_owned(), 4200)).await?;
-    order.signal(Order::pay, 4200).await?;
+    let order = Order::start_new(&engine.client(), "Ada", 4200).await?;
+    order.pay(4200).await?;
     println!("{}", order.result().await?);
     engine.shutdown().await;
     Ok(())

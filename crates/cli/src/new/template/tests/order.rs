@@ -7,9 +7,9 @@ use my_orders::{Order, register, remind};
 async fn an_order_that_is_paid_after_two_weeks() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     env.worker(register).await?;
-    let order = env.client().start::<Order>("order-1", ("Ada".to_owned(), 4200)).await?;
+    let order = Order::start(&env.client(), "order-1", "Ada", 4200).await?;
     env.skip(days(15)).await;
-    order.signal(Order::pay, 4200).await?;
+    order.pay(4200).await?;
     assert_eq!(order.result().await?, "Ada has paid");
     Ok(())
 }
@@ -20,7 +20,7 @@ async fn an_order_that_nobody_pays() -> anyhow::Result<()> {
     // The mail server is down at first; the attempt is repeated.
     env.fail_attempt(remind, 1, "no mail server");
     env.worker(register).await?;
-    let order = env.client().start::<Order>("order-2", ("Bob".to_owned(), 4200)).await?;
+    let order = Order::start(&env.client(), "order-2", "Bob", 4200).await?;
     assert_eq!(order.result().await?, "Bob has not paid");
     Ok(())
 }
