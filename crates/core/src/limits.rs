@@ -71,7 +71,7 @@ pub struct Limits {
     pub log_page_bytes: usize,
     /// Bytes of one page of a list of waits: it must fit a message, and many may be in flight.
     pub page_bytes: usize,
-    /// Rows that a tally counts. A store may read more to find them.
+    /// Rows that a store examines for a tally.
     pub tally_rows: usize,
     /// Groups of a tally, which must fit a message: a thousand intervals of every kind of wait.
     pub tally_groups: usize,

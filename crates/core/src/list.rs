@@ -234,6 +234,16 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
+    /// The part of the filter by which rows are found: the span of start times, and the workflow if
+    /// its namespace is given too. The rest chooses among them.
+    #[must_use]
+    pub fn span(&self) -> Self {
+        let workflow = self.namespace.clone().zip(self.workflow.clone());
+        let (namespace, workflow) = workflow.unzip();
+        let Self { started_from, started_before, after, .. } = *self;
+        Self { namespace, workflow, started_from, started_before, after, ..Self::default() }
+    }
+
     /// Whether the row passes; how a backend finds the rows is its own affair.
     pub fn matches(&self, row: &RunRow) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)

@@ -29,7 +29,8 @@ pub enum Note {
     AttemptStarted(AttemptStarted),
     /// An attempt of an activity ended and another follows.
     AttemptEnded(AttemptEnded),
-    /// The delay before the next attempt has passed.
+    /// An attempt may start from this time on: the delay before it has passed, or the activity was
+    /// scheduled while the run's own clock was ahead of the true one.
     AttemptReady {
         /// Number of the ActivityScheduled event.
         scheduled: EventNumber,

@@ -1,5 +1,5 @@
-//! Tallies: how many waits end when, and how many runs stand how. A tally counts a bounded number of
-//! rows, and says so if there are more. A filter that few rows pass still makes a store search.
+//! Tallies: how many waits end when, and how many runs stand how. A store examines a bounded number
+//! of rows for a tally, whether they pass its filter or not, and says so if there are more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,22 +64,19 @@ pub enum TallyGroup {
 pub struct Tallied {
     /// Groups that have any.
     pub groups: BTreeMap<TallyGroup, u64>,
-    /// There are more than were counted.
+    /// There are rows that were not examined, so the counts are lower bounds.
     pub more: bool,
+    /// Of waits, how many intervals from the first on are counted completely: all of them unless
+    /// there is more. Zero for runs.
+    pub whole: u32,
 }
 
 impl Tallied {
-    /// Counts so many rows, each by its group.
-    pub fn count(rows: impl IntoIterator<Item = TallyGroup>, limit: usize) -> Self {
-        let mut tallied = Self::default();
-        for (index, group) in rows.into_iter().enumerate() {
-            if index == limit {
-                tallied.more = true;
-                break;
-            }
-            *tallied.groups.entry(group).or_default() += 1;
+    /// Adds rows to their group.
+    pub fn add(&mut self, group: TallyGroup, rows: u64) {
+        if rows > 0 {
+            *self.groups.entry(group).or_default() += rows;
         }
-        tallied
     }
 
     /// Keeps so many groups.
@@ -97,23 +94,36 @@ impl WaitTally {
         self.from.saturating_add(self.interval.saturating_mul(self.intervals))
     }
 
-    /// The group of waits of a kind that end then, if they are counted.
-    pub fn group(&self, kind: WaitKind, until: Timestamp) -> Option<TallyGroup> {
-        let counted = self.kinds.is_empty() || self.kinds.contains(&kind);
-        if !counted || until < self.from || until >= self.end() || until.never() {
-            return None;
-        }
-        let passed = until.saturating_since(self.from).as_nanos();
-        let interval = u32::try_from(passed / self.interval.as_nanos().max(1)).ok()?;
-        Some(TallyGroup::Waits { interval, kind })
+    /// The interval in which a wait with this end falls, if any.
+    pub fn interval_of(&self, until: Timestamp) -> Option<u32> {
+        let inside = until >= self.from && until < self.end() && !until.never();
+        inside.then(|| self.whole_before(until))
+    }
+
+    /// How many intervals are over at this time.
+    pub fn whole_before(&self, at: Timestamp) -> u32 {
+        let passed = at.saturating_since(self.from).as_nanos() / self.interval.as_nanos().max(1);
+        u32::try_from(passed).unwrap_or(u32::MAX).min(self.intervals)
+    }
+
+    /// When each interval begins.
+    pub fn starts(&self) -> impl Iterator<Item = Timestamp> {
+        let start = |interval| self.from.saturating_add(self.interval.saturating_mul(interval));
+        (0..self.intervals).map(start)
+    }
+
+    /// Whether a row passes the filter, whenever it ends.
+    pub fn passes(&self, row: &WaitRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && (self.known.is_empty() || self.known.contains(&row.namespace))
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
+            && (self.kinds.is_empty() || self.kinds.contains(&row.kind))
     }
 
     /// The group of a row, if it is counted.
     pub fn group_of(&self, row: &WaitRow) -> Option<TallyGroup> {
-        let passes = self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
-            && (self.known.is_empty() || self.known.contains(&row.namespace))
-            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name);
-        if passes { self.group(row.kind, row.until) } else { None }
+        let interval = self.interval_of(row.until).filter(|_| self.passes(row))?;
+        Some(TallyGroup::Waits { interval, kind: row.kind })
     }
 
     /// Refuses what would be no tally, or too long a one.
@@ -162,25 +172,30 @@ mod tests {
 
     #[test]
     fn a_wait_falls_into_the_interval_that_its_end_begins_or_is_in() {
-        let interval = |seconds| match tally().group(WaitKind::Timer, at(seconds)) {
-            Some(TallyGroup::Waits { interval, .. }) => Some(interval),
-            Some(TallyGroup::Runs { .. }) | None => None,
-        };
         let expected = [(99, None), (100, Some(0)), (109, Some(0)), (110, Some(1))];
         for (seconds, expected) in expected.into_iter().chain([(129, Some(2)), (130, None)]) {
-            assert_eq!(interval(seconds), expected, "{seconds}");
+            assert_eq!(tally().interval_of(at(seconds)), expected, "{seconds}");
         }
         let endless = WaitTally { interval: Duration::MAX, ..tally() };
-        assert_eq!(endless.group(WaitKind::Timer, Timestamp::NEVER), None);
+        assert_eq!(endless.interval_of(Timestamp::NEVER), None);
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
-        let rows = || (0..3).map(|interval| TallyGroup::Waits { interval, kind: WaitKind::Timer });
-        assert!(!Tallied::count(rows(), 3).more);
-        let mut tallied = Tallied::count(rows(), 2);
-        assert_eq!((tallied.groups.len(), tallied.more), (2, true));
-        tallied = Tallied::count(rows(), 3);
+    fn an_interval_is_whole_when_it_is_over() {
+        for (seconds, whole) in [(50, 0), (109, 0), (110, 1), (125, 2), (130, 3), (900, 3)] {
+            assert_eq!(tally().whole_before(at(seconds)), whole, "{seconds}");
+        }
+        assert!(tally().starts().eq([at(100), at(110), at(120)]));
+    }
+
+    #[test]
+    fn groups_that_are_left_out_are_said() {
+        let mut tallied = Tallied::default();
+        for interval in 0..3 {
+            tallied.add(TallyGroup::Waits { interval, kind: WaitKind::Timer }, 1);
+        }
+        tallied.bound(3);
+        assert_eq!((tallied.groups.len(), tallied.more), (3, false));
         tallied.bound(2);
         assert_eq!((tallied.groups.len(), tallied.more), (2, true));
     }

@@ -1662,9 +1662,12 @@ pub struct TallyResponse {
     /// Only groups with a count above zero.
     #[prost(message, repeated, tag = "1")]
     pub groups: ::prost::alloc::vec::Vec<TallyGroup>,
-    /// The count is incomplete: a tally reads a bounded number of rows.
+    /// The counts are lower bounds: a tally examines a bounded number of rows, and there are more.
     #[prost(bool, tag = "2")]
     pub more: bool,
+    /// Number of intervals, from the first, whose counts are complete. Zero for runs.
+    #[prost(uint32, tag = "3")]
+    pub whole_intervals: u32,
 }
 impl ::prost::Name for TallyResponse {
     const NAME: &'static str = "TallyResponse";
@@ -5765,7 +5768,7 @@ impl ::prost::Name for PeerAnswer {
 pub struct PeerMessage {
     #[prost(
         oneof = "peer_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16"
     )]
     pub message: ::core::option::Option<peer_message::Message>,
 }
@@ -5801,6 +5804,9 @@ pub mod peer_message {
         SessionCame(::prost::alloc::string::String),
         #[prost(message, tag = "15")]
         Look(::abide_core::codec::generated::Nothing),
+        /// The effect as it arrived makes no sense, and nothing was done.
+        #[prost(message, tag = "16")]
+        Senseless(super::PeerEffectKey),
     }
 }
 impl ::prost::Name for PeerMessage {

@@ -71,8 +71,9 @@ impl TryFrom<wire::WaitTally> for WaitTally {
 }
 
 impl From<Tallied> for wire::TallyResponse {
-    fn from(Tallied { groups, more }: Tallied) -> Self {
-        Self { groups: groups.into_iter().map(Into::into).collect(), more }
+    fn from(Tallied { groups, more, whole }: Tallied) -> Self {
+        let groups = groups.into_iter().map(Into::into).collect();
+        Self { groups, more, whole_intervals: whole }
     }
 }
 
@@ -81,7 +82,8 @@ impl TryFrom<wire::TallyResponse> for Tallied {
 
     fn try_from(wire: wire::TallyResponse) -> Result<Self, InvalidField> {
         let groups: Vec<Counted> = parts("groups", wire.groups)?;
-        Ok(Self { groups: groups.into_iter().map(|it| (it.0, it.1)).collect(), more: wire.more })
+        let groups = groups.into_iter().map(|it| (it.0, it.1)).collect();
+        Ok(Self { groups, more: wire.more, whole: wire.whole_intervals })
     }
 }
 

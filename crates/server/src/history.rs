@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_core::{
-    codec::{Wire, generated::History},
+    codec::{self, Wire},
     follow::FollowedHistory,
     ids::{EventNumber, RunId},
     limits::InvalidField,
@@ -13,22 +13,33 @@ use abide_proto::generated::{
     FollowHistoryRequest, GetHistoryRequest, GetHistoryResponse, HistoryPosition,
 };
 use futures_util::{Stream, stream};
-use prost::Message;
+use prost::{
+    Message,
+    bytes::{BufMut as _, Bytes, BytesMut},
+    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
-    guests::Guest,
+    guests::{Charge, Guest},
     handler::{Handler, status},
     own_task::in_own_task,
-    wire::Sending,
+    wire::{Parts, Piece},
 };
+
+/// Rows up to this size are copied into one part with their neighbours; larger ones are sent as they
+/// are.
+const SMALL_ROW: usize = 16 << 10;
+
+/// The tag of `GetHistoryResponse.history`.
+const HISTORY: u32 = 2;
 
 /// Reads one page of events.
 pub(crate) async fn page(
     handler: &Handler,
     request: GetHistoryRequest,
-) -> Result<GetHistoryResponse, CallError> {
+) -> Result<EncodedPage, CallError> {
     let mut target = target(request.target)?;
     let mut from = 0;
     if !request.page_token.is_empty() {
@@ -40,7 +51,7 @@ pub(crate) async fn page(
         from = next;
     }
     let page = handler.look(AskedHistory { target, from, follow: None }).await?;
-    response(&page, 0).map(|(response, _)| response)
+    EncodedPage::new(page, 0)
 }
 
 /// Waits until there are events after the last one that the caller has. Nothing else is held
@@ -62,7 +73,7 @@ pub(crate) fn follow(
     handler: Handler,
     guest: Arc<Guest>,
     request: FollowHistoryRequest,
-) -> Result<impl Stream<Item = Result<Sending<GetHistoryResponse>, Status>> + use<>, Status> {
+) -> Result<impl Stream<Item = Result<Piece, Status>> + use<>, Status> {
     let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
     let followed = Follower {
@@ -98,7 +109,7 @@ struct Follower {
 
 impl Follower {
     /// The next page with events, and whether another may follow.
-    async fn next(&mut self) -> Result<(Sending<GetHistoryResponse>, bool), CallError> {
+    async fn next(&mut self) -> Result<(Piece, bool), CallError> {
         if !self.sought {
             self.seek().await?;
         }
@@ -110,18 +121,18 @@ impl Follower {
             let built = in_own_task(async move {
                 let _building = guest.build_page().await;
                 let page = handler.look(asked).await?;
-                let (response, last) = response(&page, after)?;
-                let charge = guest.answered(response.encoded_len());
-                Ok::<_, CallError>((page, response, last, charge))
+                let (run, next, more, closed) = (page.run, page.next, page.more, page.closed);
+                let rest = HistoryPage { run, rows: Vec::new(), next, more, closed };
+                let page = EncodedPage::new(page, after)?;
+                let charge = guest.answered(page.len());
+                Ok::<_, CallError>((rest, page, charge))
             });
             let built = built.await.map_err(|failed| CallError::Unavailable(failed.to_string()));
-            let (page, response, last, charge) = built??;
-            self.followed.took(&page, last);
+            let (rest, page, charge) = built??;
+            self.followed.took(&rest, page.last_event);
             let ended = self.followed.ended();
-            let empty = response.history.as_ref().is_none_or(|history| history.events.is_empty());
-            if ended || !empty {
-                let charges = charge.into_iter().collect();
-                return Ok((Sending { message: response, charges }, !ended));
+            if ended || !page.is_empty() {
+                return Ok((page.charged(charge), !ended));
             }
         }
     }
@@ -136,28 +147,83 @@ impl Follower {
     }
 }
 
-/// Builds the response from a page: its events after `after`, and the number of the last event.
-fn response(
-    page: &HistoryPage,
-    after: EventNumber,
-) -> Result<(GetHistoryResponse, Option<EventNumber>), CallError> {
-    let HistoryPage { run, ref rows, next, more, closed } = *page;
-    let mut history = History::default();
-    for row in rows {
-        history
-            .merge(row.clone())
-            .map_err(|error| CallError::Unreadable { run, reason: error.to_string() })?;
+/// A page as a message `GetHistoryResponse` with its header. Its events are the stored bytes, which
+/// are neither decoded nor, if they are many, copied.
+pub(crate) struct EncodedPage {
+    parts: Parts,
+    /// Bytes of the events in the page.
+    events: usize,
+    /// Number of the last event in the rows of the page.
+    last_event: Option<EventNumber>,
+}
+
+impl EncodedPage {
+    /// The page without the events up to `after`.
+    fn new(page: HistoryPage, after: EventNumber) -> Result<Self, CallError> {
+        let HistoryPage { run, rows, next, more, closed } = page;
+        let mut last_event = None;
+        let mut kept = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (row, last) = codec::events_after(row, after)
+                .map_err(|error| CallError::Unreadable { run, reason: error.to_string() })?;
+            last_event = last.or(last_event);
+            kept.push(row);
+        }
+        let position = || HistoryPosition { run: run.to_wire(), from: next }.encode_to_vec().into();
+        let before = GetHistoryResponse { run: run.to_wire(), ..Default::default() };
+        let behind = GetHistoryResponse {
+            next_page_token: if more { position() } else { Default::default() },
+            closed,
+            ..Default::default()
+        };
+        let events = kept.iter().map(Bytes::len).sum();
+        let parts = parts(&before, &kept, events, &behind);
+        Ok(Self { parts, events, last_event })
     }
-    let last = history.events.last().map(|event| event.number);
-    history.events.retain(|event| event.number > after);
-    let position = || HistoryPosition { run: run.to_wire(), from: next }.encode_to_vec().into();
-    let response = GetHistoryResponse {
-        run: run.to_wire(),
-        history: Some(history),
-        next_page_token: if more { position() } else { Default::default() },
-        closed,
-    };
-    Ok((response, last))
+
+    fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// Bytes of the message.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub(crate) fn charged(self, charge: Option<Charge>) -> Piece {
+        Piece { parts: self.parts, charges: charge.into_iter().collect() }
+    }
+}
+
+/// The message: the fields before the history, the history, the fields behind it.
+fn parts(
+    before: &GetHistoryResponse,
+    rows: &[Bytes],
+    events: usize,
+    behind: &GetHistoryResponse,
+) -> Parts {
+    let wide = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let history = key_len(HISTORY) + encoded_len_varint(wide(events)) + events;
+    let length = before.encoded_len() + history + behind.encoded_len();
+    let mut parts = Parts::default();
+    let mut small = BytesMut::new();
+    small.put_u8(0);
+    // A length over the maximum never gets here: pages are bounded.
+    small.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    before.encode_raw(&mut small);
+    encode_key(HISTORY, WireType::LengthDelimited, &mut small);
+    encode_varint(wide(events), &mut small);
+    for row in rows {
+        if row.len() <= SMALL_ROW {
+            small.extend_from_slice(row);
+        } else {
+            parts.push(small.split().freeze());
+            parts.push(row.clone());
+        }
+    }
+    behind.encode_raw(&mut small);
+    parts.push(small.freeze());
+    parts
 }
 
 /// The run that a request names. Naming one is required.
@@ -166,4 +232,61 @@ pub(crate) fn target(
 ) -> Result<RunTarget, CallError> {
     let wire = wire.ok_or_else(|| InvalidField::new("target", "is missing"))?;
     Ok(wire.try_into()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{
+        codec::generated::History,
+        event::{Body, Event, SignalReceived},
+        time::Timestamp,
+    };
+
+    use super::*;
+
+    fn row(numbers: std::ops::Range<EventNumber>, size: usize) -> Bytes {
+        let event = |number| Event {
+            number,
+            time: Timestamp::EPOCH,
+            body: Body::new(SignalReceived { name: "x".repeat(size), ..Default::default() }),
+        };
+        codec::encode_events(&numbers.map(event).collect::<Vec<_>>())
+    }
+
+    /// The page as a client decodes it.
+    fn read(page: EncodedPage) -> GetHistoryResponse {
+        let length = page.len();
+        let mut parts = page.charged(None).parts;
+        let bytes = parts.next(length);
+        assert_eq!(
+            bytes[..5],
+            [&[0][..], &u32::try_from(length - 5).unwrap().to_be_bytes()].concat()
+        );
+        GetHistoryResponse::decode(&bytes[5..]).expect("a message")
+    }
+
+    #[test]
+    fn a_page_is_the_message_that_the_decoded_rows_make() {
+        let rows = vec![row(1..4, 10), row(4..6, 100_000), row(6..7, 3), row(7..9, 20_000)];
+        for (after, more) in [(0, true), (2, false), (3, false), (4, true), (7, false), (8, true)] {
+            let page =
+                HistoryPage { run: RunId::MAX, rows: rows.clone(), next: 9, more, closed: !more };
+            let encoded = EncodedPage::new(page, after).expect("rows");
+            assert_eq!(encoded.last_event, Some(8));
+            assert_eq!(encoded.is_empty(), after == 8);
+            let response = read(encoded);
+            let mut events = History::decode(rows.concat().as_slice()).expect("rows").events;
+            events.retain(|event| event.number > after);
+            assert_eq!(response.history.expect("a history").events, events, "after {after}");
+            assert_eq!((response.closed, response.next_page_token.is_empty()), (!more, !more));
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_no_history_is_an_error() {
+        let rows = vec![Bytes::from_static(&[0xff, 0xff])];
+        let page = HistoryPage { run: RunId::MAX, rows, next: 1, more: false, closed: false };
+        let refused = EncodedPage::new(page, 0).err();
+        assert!(matches!(refused, Some(CallError::Unreadable { .. })), "{refused:?}");
+    }
 }

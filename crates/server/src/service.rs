@@ -154,7 +154,9 @@ impl Abide for Service {
         let _building = guest.build_page().await;
         let page = history::page(&self.0, request.into_inner()).await;
         self.0.calls.count(&page);
-        page.map(|page| wire::charged(page, &guest)).map_err(status)
+        let page = page.map_err(status)?;
+        let charge = guest.answered(page.len());
+        Ok(wire::encoded(page.charged(charge)))
     }
 
     async fn follow_history(

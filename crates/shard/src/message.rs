@@ -65,7 +65,7 @@ pub enum Output {
     Fetch(Ticket, Fetch),
     /// Commit to the store. One at a time per shard.
     Commit(Batch),
-    /// EffectOutcome a client or an operator.
+    /// Answer a client or an operator.
     Reply(Ticket, Result<AnyAnswer, CallError>),
     /// Acknowledge a worker's report.
     Acknowledge(Ticket, Result<ReportAnswer, CallError>),
@@ -219,13 +219,16 @@ pub enum Mail {
     Answered(EffectKey, EffectOutcome),
     /// The source has recorded the answer: the receiver may delete its inbox row.
     Confirmed(EffectKey),
+    /// The source run cannot have caused the effect as it arrived, and nothing was done. The source
+    /// decides: an effect that was garbled on its way is resent, one that is wrong itself fails.
+    Senseless(EffectKey),
 }
 
 impl Mail {
     pub fn key(&self) -> &EffectKey {
         match self {
             Self::Deliver(envelope) => &envelope.key,
-            Self::Answered(key, _) | Self::Confirmed(key) => key,
+            Self::Answered(key, _) | Self::Confirmed(key) | Self::Senseless(key) => key,
         }
     }
 }

@@ -198,16 +198,12 @@ impl Store for PostgresStore {
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
         match tally {
             Tally::Waits(tally) => {
-                let ends = self.lists.read(waits::ends(&tally, rows), waits::decode_end);
-                Box::pin(async move {
-                    let ends = ends.await?.into_iter();
-                    let groups = ends.filter_map(|(kind, until)| tally.group(kind, until));
-                    Ok(Tallied::count(groups, rows))
-                })
+                let groups = self.lists.read(waits::tally(&tally, rows), waits::decode_tally);
+                Box::pin(async move { Ok(waits::tallied(&tally, groups.await?, rows)) })
             }
             Tally::Runs(filter) => {
-                let groups = self.lists.read(runs::groups(&filter, rows), runs::decode_group);
-                Box::pin(async move { Ok(Tallied::count(groups.await?, rows)) })
+                let groups = self.lists.read(runs::tally(&filter, rows), runs::decode_tally);
+                Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
             }
         }
     }

@@ -140,14 +140,18 @@ impl Writer {
         }
     }
 
-    /// Commits the group together. On a full disk it makes room and retries, then commits each
-    /// batch by itself: a small one may fit where the group does not.
+    /// Commits the group together. On a full disk it makes room and retries, unless that did not
+    /// help a moment ago; then it commits each batch by itself: a small one may fit where the group
+    /// does not.
     fn answers(&mut self, group: &[WriteRequest]) -> Vec<WriteResult> {
         let mut outcome = self.attempt(group);
-        if matches!(outcome, Err(Fault::Full(_))) {
+        if matches!(outcome, Err(Fault::Full(_))) && !self.checkpoint.pausing() {
             let made = self.checkpoint.make_room(&self.connection);
             self.stop_unless_sound(made);
             outcome = self.attempt(group);
+            if matches!(outcome, Err(Fault::Full(_))) {
+                self.checkpoint.pause();
+            }
         }
         if matches!(outcome, Err(Fault::Full(_))) && group.len() > 1 {
             let mut answers = Vec::with_capacity(group.len());

@@ -109,7 +109,8 @@ pub trait Store: Send + Sync {
     /// Number of runs that match the filter.
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
 
-    /// Counts at most `rows` rows of all shards, and tells whether there are more.
+    /// Counts rows of all shards. Examines at most `rows` and one more, whether they pass the filter
+    /// or not: waits from the earliest end, at least by day, and runs from the newest.
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied>;
 
     /// Examines `limit` open runs after run `after` for those that nothing in the store would

@@ -67,12 +67,14 @@ impl Tally {
                 let named = |(kind, count)| (snake_case(&format!("{kind:?}")), count);
                 let kinds: BTreeMap<String, u64> = kinds.into_iter().map(named).collect();
                 let begins = begin(interval).to_string();
-                let more = tallied.more;
-                output.object(&json!({ "from": begins, "counts": kinds, "more": more }))?;
+                let (more, whole) = (tallied.more, interval < tallied.whole);
+                output.object(
+                    &json!({ "from": begins, "counts": kinds, "whole": whole, "more": more }),
+                )?;
             }
             return Ok(());
         }
-        if counts.is_empty() {
+        if counts.is_empty() && !tallied.more {
             return output.line("no waits end in these intervals");
         }
         let mut table = Table::new(["from", "kind", "waits"]);
@@ -84,7 +86,11 @@ impl Tally {
         }
         output.lines(table)?;
         if tallied.more {
-            output.line("there are more waits: narrow the intervals, kinds or types")?;
+            let from = absolute(begin(tallied.whole));
+            output.line(format!(
+                "there are more waits than a tally examines: from {from} on, the counts are incomplete; \
+                 ask for shorter or fewer intervals"
+            ))?;
         }
         Ok(())
     }

@@ -79,7 +79,8 @@ impl By {
         }
         output.lines(table)?;
         if tallied.more {
-            output.line("there are more runs: the count stopped at its limit")?;
+            output
+                .line("there are more runs than a tally examines: only the newest are counted")?;
         }
         Ok(())
     }

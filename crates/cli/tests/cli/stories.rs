@@ -46,8 +46,8 @@ fn programs_read_the_same_as_json() {
     let tally = engine.json("waits tally --interval 5h --intervals 5 --kind approval --kind timer");
     assert_eq!(tally.len(), 1);
     assert_eq!(
-        (&tally[0]["counts"], &tally[0]["more"]),
-        (&json!({ "approval": 1 }), &json!(false))
+        (&tally[0]["counts"], &tally[0]["whole"], &tally[0]["more"]),
+        (&json!({ "approval": 1 }), &json!(true), &json!(false))
     );
     assert!(engine.json("waits tally --interval 25h --intervals 1 --kind timer").is_empty());
     let (standing, types) = (json!({ "completed": 1, "running": 1 }), json!({ "approval": 1 }));

@@ -16,7 +16,7 @@ use super::{
     generated,
     wire::{Wire, field},
 };
-use crate::{event::Event, note::Note};
+use crate::{event::Event, ids::EventNumber, note::Note};
 
 /// The tag of `History.events` and of `Notes.notes`.
 const ENTRY: u32 = 1;
@@ -66,6 +66,41 @@ pub(super) fn read_entries<T>(
         entries.push(entry);
     }
     Ok(entries)
+}
+
+/// The part of a row with the events after `after`, and the number of its last event. No body is
+/// decoded, and nothing is copied: events are stored in the order of their numbers.
+pub(super) fn events_after(
+    row: Bytes,
+    after: EventNumber,
+) -> Result<(Bytes, Option<EventNumber>), DecodeError> {
+    let (mut rest, mut begin, mut last) = (row.clone(), 0, None);
+    while rest.has_remaining() {
+        let place = row.len() - rest.len();
+        let number = next_entry("History", &mut rest)
+            .and_then(event_number)
+            .map_err(|error| error.within(&format!("History entry at byte {place}")))?;
+        if number <= after {
+            begin = row.len() - rest.len();
+        }
+        last = Some(number);
+    }
+    Ok((row.slice(begin..), last))
+}
+
+/// The number of an `Event`, which is its first field as it is written here.
+fn event_number(mut rest: Bytes) -> Result<EventNumber, DecodeError> {
+    let mut number = 0;
+    while rest.has_remaining() {
+        let (tag, wire_type) = decode_key(&mut rest)?;
+        let context = DecodeContext::default();
+        if tag == EVENT_NUMBER {
+            uint64::merge(wire_type, &mut number, &mut rest, context)?;
+            break;
+        }
+        skip_field(wire_type, tag, &mut rest, context)?;
+    }
+    Ok(number)
 }
 
 fn next_entry(kind: &'static str, rest: &mut Bytes) -> Result<Bytes, DecodeError> {

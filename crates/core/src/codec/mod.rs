@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::{
     effect::{Effect, EffectOutcome},
     event::{Body, Event, WaitDetails},
+    ids::EventNumber,
     note::{Note, Record},
     payload::Payload,
 };
@@ -91,6 +92,15 @@ pub fn decode_row(row: &Row) -> Result<Vec<Record>, DecodeError> {
 /// Decodes the events of one row, or of several concatenated rows.
 pub fn decode_events(bytes: Bytes) -> Result<Vec<Event>, DecodeError> {
     frame::read_entries("History", bytes, frame::read_event)
+}
+
+/// The part of a row with the events after `after`, as it is stored, and the number of the row's last
+/// event.
+pub fn events_after(
+    row: Bytes,
+    after: EventNumber,
+) -> Result<(Bytes, Option<EventNumber>), DecodeError> {
+    frame::events_after(row, after)
 }
 
 /// Decodes the notes of one row, or of several concatenated rows.

@@ -55,6 +55,15 @@ pub(super) fn start(mut draft: Draft<'_>, start: StartActivity) -> Result<Decisi
     Ok(draft.finish(reply))
 }
 
+/// After the clock was set back, the event that scheduled an activity has a later time than the clock
+/// shows. The limits of the activity count from the time that the clock shows.
+pub(super) fn count_from_true_time(draft: &mut Draft<'_>) {
+    let (scheduled, at) = (draft.run.last_event, draft.now());
+    if at < draft.run.last_time {
+        draft.note(Note::AttemptReady { scheduled, at });
+    }
+}
+
 pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<Decision, Refusal> {
     let ResolveActivity { scheduled, start, resolution } = input;
     let activity = draft.run.current_attempt(scheduled, start)?;
@@ -510,7 +519,10 @@ impl Activity {
                     Phase::Ready { since: ended.at }
                 };
             }
-            Note::AttemptReady { at, .. } => self.phase = Phase::Ready { since: *at },
+            Note::AttemptReady { at, .. } => {
+                self.phase = Phase::Ready { since: *at };
+                self.scheduled_at = self.scheduled_at.min(*at);
+            }
             Note::Heartbeat { at, details, .. } => {
                 self.heartbeat_at = Some(*at);
                 self.heartbeat = Some(details.clone());

@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use super::{Phase, Run, Update, close, draft::Draft, update};
+use super::{Phase, Run, Update, activity, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
     event::{
@@ -409,8 +409,12 @@ pub(super) fn carry_out(
         if let Ask::CancelActivity(id) = &ask {
             provoked.extend(cancelled_at_once(draft.run, id));
         }
+        let schedules = matches!(ask, Ask::ScheduleActivity(_));
         if let Some(fact) = fact(draft, completed, ask, &mut carried) {
             draft.body(Body::new(fact).with_extension(extension));
+        }
+        if schedules {
+            activity::count_from_true_time(draft);
         }
     }
     for fact in provoked {

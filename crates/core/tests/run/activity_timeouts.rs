@@ -53,6 +53,28 @@ fn schedule_to_start_ends_the_activity() {
     assert_eq!(end(&world), (TimeoutKind::ScheduleToStart, RetryState::Timeout));
 }
 
+/// The time of the event that schedules it is the time of history, which does not go back.
+#[test]
+fn limits_count_from_the_true_time_although_the_clock_was_set_back() {
+    let limited = |limit: fn(&mut ActivitySpec)| {
+        let mut world = World::new();
+        world.go_to(100);
+        world.signal("go");
+        world.go_to(20);
+        let mut spec = activity_spec("a");
+        limit(&mut spec);
+        world.task([Ask::ScheduleActivity(spec)]);
+        assert_eq!(world.event("ActivityScheduled").time, at(100));
+        world
+    };
+    let mut to_start = limited(|spec| spec.schedule_to_start = Some(seconds(5)));
+    assert_eq!(falls_due(&mut to_start, 25), ["ActivityTimedOut", "TaskScheduled"]);
+    assert_eq!(end(&to_start).0, TimeoutKind::ScheduleToStart);
+    let mut to_close = limited(|spec| spec.schedule_to_close = Some(seconds(7)));
+    assert_eq!(falls_due(&mut to_close, 27), ["ActivityTimedOut", "TaskScheduled"]);
+    assert_eq!(end(&to_close).0, TimeoutKind::ScheduleToClose);
+}
+
 #[test]
 fn schedule_to_start_counts_anew_for_each_attempt() {
     let mut world = started(|spec| {

@@ -448,9 +448,9 @@ fn rows() {
     let waits = |interval, kind| TallyGroup::Waits { interval, kind };
     let runs = |status| TallyGroup::Runs { status, workflow_type: "Order".into() };
     let of_runs = RunStatus::ALL.map(|status| (runs(status), 3));
-    check_reply(Tallied { groups: of_runs.into(), more: true });
+    check_reply(Tallied { groups: of_runs.into(), more: true, whole: 0 });
     let of_waits = WaitKind::ALL.map(|kind| (waits(4, kind), 5));
-    check_reply(Tallied { groups: of_waits.into(), more: false });
+    check_reply(Tallied { groups: of_waits.into(), more: false, whole: 7 });
     check_reply(HistoryPage {
         run: run(1),
         rows: vec!["one".into(), "two".into()],

@@ -135,6 +135,9 @@ pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
         PeerMessage::Mail(shard, Mail::Confirmed(key)) => {
             Message::Confirmed(key_to_wire(shard, key))
         }
+        PeerMessage::Mail(shard, Mail::Senseless(key)) => {
+            Message::Senseless(key_to_wire(shard, key))
+        }
         PeerMessage::Spare { queue, build, credits } => {
             let credit = Some(credit_to_wire(queue, credits));
             Message::Spare(wire::PeerCredit { credit, build: build.to_wire() })
@@ -179,6 +182,10 @@ pub(super) fn message_from_wire(wire: wire::PeerMessage) -> Result<PeerMessage, 
         Message::Confirmed(key) => {
             let (shard, key) = key_from_wire(Some(key))?;
             PeerMessage::Mail(shard, Mail::Confirmed(key))
+        }
+        Message::Senseless(key) => {
+            let (shard, key) = key_from_wire(Some(key))?;
+            PeerMessage::Mail(shard, Mail::Senseless(key))
         }
         Message::Spare(wire::PeerCredit { credit, build }) => {
             let (queue, credits) = queue_from_wire(credit)?;

@@ -29,10 +29,10 @@ use tonic::{
     service::Routes,
 };
 
-use self::{foreign::Foreign, frames::Sender, sent::Piece};
+use self::{foreign::Foreign, frames::Sender};
 pub(crate) use self::{
     frames::{Frames, MessageStream, Received},
-    sent::{Sent, UnreadAnswer},
+    sent::{Parts, Piece, Sent, UnreadAnswer},
 };
 use crate::guests::{self, Charge, Guest};
 
@@ -81,10 +81,12 @@ pub(crate) async fn answer(
     drop(received);
     let extensions = response.extensions_mut();
     let told = extensions.remove::<Handed<Pieces>>().and_then(|told| told.take());
+    let whole = extensions.remove::<Handed<Piece>>().and_then(|whole| whole.take());
     let charge = extensions.remove::<Handed<Charge>>().and_then(|charge| charge.take());
-    Ok(response.map(|body| match told {
-        Some(pieces) => Sent::pieces(pieces, guest, open),
-        None => Sent::body(body, charge, guest, open),
+    Ok(response.map(|body| match (told, whole) {
+        (Some(pieces), _) => Sent::pieces(pieces, guest, open),
+        (None, Some(piece)) => Sent::whole(piece, guest, open),
+        (None, None) => Sent::body(body, charge, guest, open),
     }))
 }
 
@@ -135,18 +137,27 @@ pub(crate) struct Sending<T> {
     pub(crate) charges: Vec<Charge>,
 }
 
+impl<T: Message> From<Sending<T>> for Piece {
+    fn from(Sending { message, charges }: Sending<T>) -> Self {
+        Self { parts: Bytes::from(codec::encode(&message)).into(), charges }
+    }
+}
+
 /// Answers with a stream of messages, which are encoded here. The stream that the transport gets is
 /// empty.
-pub(crate) fn outgoing<T: Message + 'static>(
-    messages: impl Stream<Item = Result<Sending<T>, Status>> + Send + 'static,
+pub(crate) fn outgoing<T>(
+    messages: impl Stream<Item = Result<impl Into<Piece>, Status>> + Send + 'static,
 ) -> Response<Empty<Result<T, Status>>> {
-    let pieces = messages.map(|sending| {
-        let Sending { message, charges } = sending?;
-        Ok(Piece { bytes: codec::encode(&message).into(), charges })
-    });
     let mut response = Response::new(stream::empty());
-    let pieces: Pieces = Box::pin(pieces);
+    let pieces: Pieces = Box::pin(messages.map(|message| message.map(Into::into)));
     response.extensions_mut().insert(Handed::new(pieces));
+    response
+}
+
+/// Answers with a message that is encoded here. The message that the transport gets is empty.
+pub(crate) fn encoded<T: Message + Default>(piece: Piece) -> Response<T> {
+    let mut response = Response::new(T::default());
+    response.extensions_mut().insert(Handed::new(piece));
     response
 }
 

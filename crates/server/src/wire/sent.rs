@@ -4,6 +4,7 @@
 //! again.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -12,7 +13,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use hyper::body::{Body as _, Frame};
 use prost::bytes::Bytes;
 use tonic::{Status, body::Body, codegen::http::HeaderMap};
@@ -24,10 +25,64 @@ use crate::guests::{Charge, Evicted, Guest, Kind, Request};
 /// were not passed on can still be dropped.
 const CHUNK: usize = 32 << 10;
 
-/// An encoded message, and the charges for it.
+/// An encoded message, in parts that follow each other, and the charges for it.
 pub(crate) struct Piece {
-    pub(super) bytes: Bytes,
-    pub(super) charges: Vec<Charge>,
+    pub(crate) parts: Parts,
+    pub(crate) charges: Vec<Charge>,
+}
+
+/// Bytes in parts. A part is released when it has been sent.
+#[derive(Default)]
+pub(crate) struct Parts(VecDeque<Bytes>);
+
+impl Parts {
+    pub(crate) fn push(&mut self, part: Bytes) {
+        if !part.is_empty() {
+            self.0.push_back(part);
+        }
+    }
+
+    /// Number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All bytes, if they are one part and no more than a chunk.
+    fn small(&mut self) -> Option<Bytes> {
+        match self.0.len() {
+            0 => Some(Bytes::new()),
+            1 => self.0.pop_front_if(|part| part.len() < CHUNK),
+            _ => None,
+        }
+    }
+
+    /// Copies and takes the next bytes, at most so many.
+    pub(crate) fn next(&mut self, most: usize) -> Vec<u8> {
+        let mut chunk = Vec::with_capacity(most.min(self.len()));
+        while let Some(part) = self.0.front_mut() {
+            let room = most - chunk.len();
+            if room == 0 {
+                break;
+            }
+            chunk.extend_from_slice(&part.split_to(room.min(part.len())));
+            if part.is_empty() {
+                self.0.pop_front();
+            }
+        }
+        chunk
+    }
+}
+
+impl From<Bytes> for Parts {
+    fn from(bytes: Bytes) -> Self {
+        let mut parts = Self::default();
+        parts.push(bytes);
+        parts
+    }
 }
 
 /// The source of an answer.
@@ -44,6 +99,12 @@ enum Next {
     Trailers(HeaderMap),
 }
 
+/// The next frame of an answer.
+enum NextFrame {
+    Data(Bytes),
+    Trailers(HeaderMap),
+}
+
 impl Source {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
         match self {
@@ -57,7 +118,7 @@ impl Source {
                 Poll::Ready(frame.map(|frame| {
                     Ok(match frame?.into_data() {
                         Ok(bytes) => Next::Piece(Piece {
-                            bytes,
+                            parts: bytes.into(),
                             charges: charge.take().into_iter().collect(),
                         }),
                         Err(frame) => Next::Trailers(frame.into_trailers().unwrap_or_default()),
@@ -83,8 +144,13 @@ impl Sent {
         Self::new(Source::Pieces(pieces), guest, open)
     }
 
-    /// A large answer must be read from now on, even if the transport never asks for it because the
-    /// peer has no window.
+    /// An answer of one message that is encoded here.
+    pub(super) fn whole(piece: Piece, guest: Arc<Guest>, open: Request) -> Self {
+        let large = !piece.charges.is_empty();
+        let pieces: Pieces = Box::pin(stream::iter([Ok(piece)]));
+        Self::new(Source::Pieces(pieces), guest, open).read_from_now_on(large)
+    }
+
     pub(super) fn body(
         body: Body,
         charge: Option<Charge>,
@@ -92,17 +158,26 @@ impl Sent {
         open: Request,
     ) -> Self {
         let large = charge.is_some();
-        let mut sent = Self::new(Source::Body(body, charge), guest, open);
+        Self::new(Source::Body(body, charge), guest, open).read_from_now_on(large)
+    }
+
+    /// A large answer must be read from now on, even if the transport never asks for it because the
+    /// peer has no window.
+    fn read_from_now_on(mut self, large: bool) -> Self {
         if large {
-            sent.answer.wait_for_transport();
-            sent.watch();
+            self.answer.wait_for_transport();
+            self.watch();
         }
-        sent
+        self
     }
 
     fn new(source: Source, guest: Arc<Guest>, open: Request) -> Self {
-        let left =
-            Left { source: Some(source), unasked: false, bytes: Bytes::new(), charges: Vec::new() };
+        let left = Left {
+            source: Some(source),
+            unasked: false,
+            parts: Parts::default(),
+            charges: Vec::new(),
+        };
         let answer = UnreadAnswer { guest, left: Mutex::new(left), unread: Arc::default() };
         let answer = Arc::new(answer);
         Self { answer, watched: false, ended: false, evicted: None, _open: open }
@@ -142,13 +217,13 @@ impl hyper::body::Body for Sent {
             return Poll::Ready(None);
         }
         match this.answer.poll_next(context) {
-            Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, .. })))) => {
+            Poll::Ready(Some(Ok(NextFrame::Data(bytes)))) => {
                 if bytes.len() == CHUNK {
                     this.watch();
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Poll::Ready(Some(Ok(Next::Trailers(trailers)))) => this.end(trailers),
+            Poll::Ready(Some(Ok(NextFrame::Trailers(trailers)))) => this.end(trailers),
             Poll::Ready(Some(Err(status))) => this.end(trailers(&status)),
             Poll::Ready(None) => {
                 this.ended = true;
@@ -165,7 +240,7 @@ impl hyper::body::Body for Sent {
     fn is_end_stream(&self) -> bool {
         let left = self.answer.left();
         let at_end = match &left.source {
-            Some(Source::Body(body, _)) => left.bytes.is_empty() && body.is_end_stream(),
+            Some(Source::Body(body, _)) => left.parts.is_empty() && body.is_end_stream(),
             Some(Source::Pieces(_)) | None => false,
         };
         self.ended || at_end
@@ -186,7 +261,7 @@ struct Left {
     /// The transport has not asked for any of it, which counts as a chunk that is not read.
     unasked: bool,
     /// The part of the last message that was not passed to the transport.
-    bytes: Bytes,
+    parts: Parts,
     /// The charges for that message.
     charges: Vec<Charge>,
 }
@@ -207,9 +282,9 @@ impl UnreadAnswer {
     }
 
     /// The next chunk, or the end.
-    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<NextFrame, Status>>> {
         let mut left = self.left();
-        let Left { source, unasked, bytes, charges } = &mut *left;
+        let Left { source, unasked, parts, charges } = &mut *left;
         if std::mem::take(unasked) {
             self.unread.moved(&self.guest);
             self.unread.chunks.fetch_sub(1, Relaxed);
@@ -217,31 +292,32 @@ impl UnreadAnswer {
         let Some(source) = source else {
             return Poll::Ready(Some(Err(self.guest.status(Evicted::Unread))));
         };
-        loop {
-            if !bytes.is_empty() {
-                // A copy: the transport may keep the chunk for long, and must not keep the rest
-                // alive with it.
-                let chunk = bytes.split_to(bytes.len().min(CHUNK)).to_vec();
-                let copied = vec![self.guest.take(chunk.len(), Kind::Unread)];
-                if bytes.is_empty() {
-                    (*bytes, *charges) = (Bytes::new(), Vec::new());
-                }
-                let bytes = self.counted(chunk, copied);
-                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, charges: Vec::new() }))));
-            }
+        if parts.is_empty() {
             ready!(self.guest.poll_reads(context));
-            let next = ready!(source.poll_next(context));
-            let Some(Ok(Next::Piece(mut piece))) = next else { return Poll::Ready(next) };
+            let mut piece = match ready!(source.poll_next(context)) {
+                Some(Ok(Next::Piece(piece))) => piece,
+                Some(Ok(Next::Trailers(trailers))) => {
+                    return Poll::Ready(Some(Ok(NextFrame::Trailers(trailers))));
+                }
+                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                None => return Poll::Ready(None),
+            };
             let charged: usize = piece.charges.iter().map(Charge::bytes).sum();
-            if let Some(more @ 1..) = piece.bytes.len().checked_sub(charged) {
+            if let Some(more @ 1..) = piece.parts.len().checked_sub(charged) {
                 piece.charges.push(self.guest.take(more, Kind::Unread));
             }
-            if piece.bytes.len() < CHUNK {
-                let bytes = self.counted(piece.bytes, piece.charges);
-                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, charges: Vec::new() }))));
+            if let Some(small) = piece.parts.small() {
+                return Poll::Ready(Some(Ok(NextFrame::Data(self.counted(small, piece.charges)))));
             }
-            (*bytes, *charges) = (piece.bytes, piece.charges);
+            (*parts, *charges) = (piece.parts, piece.charges);
         }
+        // A copy: the transport may keep the chunk for long, and must not keep the rest alive with it.
+        let chunk = parts.next(CHUNK);
+        let copied = vec![self.guest.take(chunk.len(), Kind::Unread)];
+        if parts.is_empty() {
+            charges.clear();
+        }
+        Poll::Ready(Some(Ok(NextFrame::Data(self.counted(chunk, copied)))))
     }
 
     /// Wraps bytes so that they count as unread until the last reference is dropped.
@@ -261,7 +337,7 @@ impl UnreadAnswer {
             return false;
         }
         let nothing =
-            Left { source: None, unasked: false, bytes: Bytes::new(), charges: Vec::new() };
+            Left { source: None, unasked: false, parts: Parts::default(), charges: Vec::new() };
         let left = std::mem::replace(&mut *self.left(), nothing);
         drop(left);
         self.guest.lost(Evicted::Unread);

@@ -31,14 +31,13 @@ impl Shard {
     }
 
     /// Receives an effect on a workflow of this shard, and first looks for a recorded answer. An
-    /// effect that no run can have caused is refused without a record, because the record would
-    /// also answer the genuine effect of the same key.
+    /// effect that no run can have caused is refused without a record or an outcome, because either
+    /// would also answer the genuine effect of the same key.
     pub(super) fn deliver(&mut self, envelope: Envelope) {
         if !envelope.makes_sense() {
-            let senseless = Notice::Senseless(Box::new(envelope.key.clone()));
-            self.emit(Output::Notice(senseless));
-            let answer = EffectOutcome::Failed(DeliveryFailure::Refused);
-            return self.emit(answered(envelope.key, answer));
+            let key = envelope.key;
+            self.emit(Output::Notice(Notice::Senseless(Box::new(key.clone()))));
+            return self.emit(Output::Mail(key.shard(), Mail::Senseless(key)));
         }
         if self.memory.incoming.insert(envelope.key.clone()) {
             let fetch = Fetch::Inbox(envelope.key.run, envelope.key.number);

@@ -180,6 +180,7 @@ impl Shard {
             Message::Mail(Mail::Deliver(envelope)) => self.deliver(*envelope),
             Message::Mail(Mail::Answered(key, answer)) => self.effect_answered(key, answer),
             Message::Mail(Mail::Confirmed(key)) => self.effect_confirmed(&key),
+            Message::Mail(Mail::Senseless(key)) => self.effect_senseless(key),
             Message::SendAgain(shards) => self.send_again(&shards),
         }
         self.settle();

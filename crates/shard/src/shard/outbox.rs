@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use abide_core::{
     codec,
     effect::{Effect, EffectOutcome},
+    event::DeliveryFailure,
     ids::{RunId, ShardId, WorkflowKey},
     run::Input,
     time::Timestamp,
@@ -233,6 +234,19 @@ impl Shard {
 
     pub(super) fn effect_answered(&mut self, key: EffectKey, answer: EffectOutcome) {
         self.with_run(key.run, Todo::Answered(key, answer));
+    }
+
+    /// The target could make no sense of an effect. If the effect is sound here, it was garbled on its
+    /// way, or did not come from here: it stays in flight, and is resent like one that was lost.
+    pub(super) fn effect_senseless(&mut self, key: EffectKey) {
+        let wrong =
+            self.memory.outgoing.effects.get(&(key.run, key.number)).is_some_and(|sending| {
+                let Sending { key, effect, .. } = sending;
+                !Envelope { key: key.clone(), effect: effect.clone() }.makes_sense()
+            });
+        if wrong {
+            self.effect_answered(key, EffectOutcome::Failed(DeliveryFailure::Refused));
+        }
     }
 
     /// Records the answer and removes the outbox row in one batch, then confirms.

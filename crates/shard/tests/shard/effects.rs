@@ -154,6 +154,40 @@ fn a_child_that_the_store_never_lets_begin_is_reported_as_failed() {
     assert!(empty_boxes(&world));
 }
 
+/// A garbled envelope has the key of a genuine effect, which must not be settled by it.
+#[test]
+fn an_effect_that_was_garbled_on_its_way_is_resent_and_applied() {
+    let mut world = World::new();
+    let parent = world.start("parent");
+    let token = world.take_task();
+    world.commit_at_once = false;
+    let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
+    let completion = abide_core::report::TaskCompletion { commands, ..Default::default() };
+    world.say(shard_of("parent"), Report::CompleteTask(token, Box::new(completion)));
+    let batch = world.commits.front().expect("the completion");
+    let garbled = batch.writes.iter().find_map(|write| match write {
+        Write::PutOutbox(row) => {
+            let mut effect = codec::decode_effect(row.effect.clone()).unwrap();
+            effect.target.workflow = workflow("other");
+            let key = EffectKey { workflow: workflow("parent"), run: row.run, number: row.number };
+            Some(Envelope { key, effect })
+        }
+        _ => None,
+    });
+    let garbled = garbled.expect("an effect");
+    let key = garbled.key.clone();
+    world.commit_at_once = true;
+    world.mail_lost = true;
+    world.commit(Ok(()));
+    world.mail_lost = false;
+    world.send(shard_of("other"), Mail::Deliver(Box::new(garbled)).into());
+    assert_eq!(world.notices, [Notice::Senseless(Box::new(key))]);
+    assert!(!world.history("parent", parent).contains(&"ChildStartFailed"));
+    world.pass(Limits::default().effect_timeout);
+    assert!(world.history("parent", parent).contains(&"ChildStarted"));
+    assert!(empty_boxes(&world));
+}
+
 /// An effect that its source cannot have requested is answered, so that it is not resent for ever.
 #[test]
 fn an_effect_that_makes_no_sense_is_refused_once_and_for_all() {

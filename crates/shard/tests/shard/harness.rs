@@ -65,6 +65,8 @@ pub(crate) struct World {
     pub(crate) trusted: bool,
     /// Number of effects sent to other shards.
     pub(crate) delivered: usize,
+    /// Whether effects sent to other shards are lost on their way.
+    pub(crate) mail_lost: bool,
     /// Matches that the shard declined.
     pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
@@ -123,6 +125,7 @@ impl World {
             released: 0,
             trusted: true,
             delivered: 0,
+            mail_lost: false,
             unmatched: 0,
             tickets: 0,
             entropy: 1,
@@ -195,6 +198,9 @@ impl World {
             Output::Mail(shard, mail) => {
                 if matches!(mail, Mail::Deliver(_)) {
                     self.delivered += 1;
+                    if self.mail_lost {
+                        return None;
+                    }
                     self.ensure(shard);
                 }
                 return Some((shard, mail.into()));

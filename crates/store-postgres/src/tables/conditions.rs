@@ -45,11 +45,27 @@ impl Conditions {
         Made { sql, params: self.params }
     }
 
+    /// Ends the clause and returns it. What is required from then on is another clause of the same
+    /// statement.
+    pub(crate) fn end_clause(&mut self) -> String {
+        std::mem::replace(&mut self.sql, "TRUE".to_owned())
+    }
+
     /// Adds a value and returns its placeholder.
-    fn place(&mut self, value: (Param<'static>, Type)) -> String {
+    pub(crate) fn place(&mut self, value: (Param<'static>, Type)) -> String {
         self.params.push(value);
         format!("${}", self.params.len())
     }
+}
+
+/// Counts, by two columns, the rows of a bounded query that pass `chosen`, and all of them.
+pub(crate) fn tally(seen: Made, groups: &str, chosen: &str) -> Made {
+    let sql = format!(
+        "WITH seen AS ({}) SELECT {groups}, count(*) FILTER (WHERE {chosen}), count(*) FROM seen \
+         GROUP BY 1, 2",
+        seen.sql
+    );
+    Made { sql, params: seen.params }
 }
 
 /// A parameter and its type.

@@ -3,7 +3,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId},
-    tally::TallyGroup,
+    tally::{Tallied, TallyGroup},
     time::Timestamp,
 };
 use abide_store::{
@@ -131,17 +131,39 @@ pub(crate) fn count(filter: &RunFilter) -> Query {
     Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
 }
 
-/// Status and type of the newest `most` runs and one more.
-pub(crate) fn groups(filter: &RunFilter, most: usize) -> Query {
-    const HEAD: &str = "SELECT status, workflow_type FROM runs";
-    const TAIL: &str = "ORDER BY started_at DESC, run DESC";
+/// Counts runs by status and type among the newest `most` and one more. The inner limit bounds the
+/// work, however few runs pass the filter.
+pub(crate) fn tally(filter: &RunFilter, most: usize) -> Query {
+    const SEEN: &str =
+        "SELECT run, namespace, workflow, workflow_type, status, started_at FROM runs";
+    let mut conditions = conditions(filter);
+    let chosen = conditions.end_clause();
+    let span = filter.span();
+    require(&mut conditions, &span);
+    let order = match span.workflow {
+        Some(_) => "ORDER BY ordinal DESC",
+        None => "ORDER BY started_at DESC, run DESC",
+    };
     let page = limit(most.saturating_add(1));
-    Query::Filtered(conditions(filter).made(HEAD, TAIL, Some(page)))
+    let seen = conditions.made(SEEN, order, Some(page));
+    Query::Filtered(conditions::tally(seen, "status, workflow_type", &chosen))
 }
 
-pub(crate) fn decode_group(row: &Row) -> Result<TallyGroup, Undecodable> {
+/// Status and type, how many runs pass the filter, and how many were examined.
+pub(crate) fn decode_tally(row: &Row) -> Result<(TallyGroup, u64, u64), Undecodable> {
     let status = row.choice(0, RunStatus::from_number)?;
-    Ok(TallyGroup::Runs { status, workflow_type: row.text(1)? })
+    let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+    Ok((group, row.number(2)?, row.number(3)?))
+}
+
+pub(crate) fn tallied(groups: Vec<(TallyGroup, u64, u64)>, most: usize) -> Tallied {
+    let (mut tallied, mut examined) = (Tallied::default(), 0);
+    for (group, counted, seen) in groups {
+        tallied.add(group, counted);
+        examined += seen;
+    }
+    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    tallied
 }
 
 pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {
@@ -150,6 +172,12 @@ pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {
 
 fn conditions(filter: &RunFilter) -> Conditions {
     let mut conditions = Conditions::none();
+    require(&mut conditions, filter);
+    conditions
+}
+
+/// Requires what the filter says.
+fn require(conditions: &mut Conditions, filter: &RunFilter) {
     let time = |at: Timestamp| value(Time::from(at), Type::BYTEA);
     if let Some(namespace) = &filter.namespace {
         conditions.require("namespace = ?", [conditions::text(namespace.as_str())]);
@@ -179,7 +207,6 @@ fn conditions(filter: &RunFilter) -> Conditions {
         let position = [time(started_at), value(run_id(run), Type::UUID)];
         conditions.require("(started_at, run) < (?, ?)", position);
     }
-    conditions
 }
 
 /// Checks a page of open runs for those that nothing in the store would resume.

@@ -2,7 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId},
-    tally::WaitTally,
+    tally::{Tallied, TallyGroup, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -74,8 +74,10 @@ pub(crate) fn list(filter: &WaitFilter, page: usize) -> Query {
     Query::Filtered(conditions(filter).made(HEAD, TAIL, Some(limit(page))))
 }
 
-/// Kinds and ends of the `most` waits that end first and one more.
-pub(crate) fn ends(tally: &WaitTally, most: usize) -> Query {
+/// Counts waits by interval and kind among the `most` that end first and one more. The inner limit
+/// bounds the work, however few waits pass the filter.
+pub(crate) fn tally(tally: &WaitTally, most: usize) -> Query {
+    const SEEN: &str = "SELECT until, kind, namespace, workflow_type FROM waits";
     let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
     let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
     let mut conditions = conditions(&filter);
@@ -83,14 +85,41 @@ pub(crate) fn ends(tally: &WaitTally, most: usize) -> Query {
         let numbers: Vec<_> = kinds.iter().map(|kind| i16::from(kind.number())).collect();
         conditions.require("kind = ANY (?)", [value(numbers, Type::INT2_ARRAY)]);
     }
+    let chosen = conditions.end_clause();
+    let starts: Vec<_> = tally.starts().map(Time::from).collect();
+    let starts = conditions.place(value(starts, Type::BYTEA_ARRAY));
     let span = [tally.from, tally.end()].map(|at| value(Time::from(at), Type::BYTEA));
     conditions.require("until >= ? AND until < ?", span);
     let page = limit(most.saturating_add(1));
-    Query::Filtered(conditions.made("SELECT kind, until FROM waits", "ORDER BY until", Some(page)))
+    let seen = conditions.made(SEEN, "ORDER BY until", Some(page));
+    let groups = format!("(width_bucket(until, {starts}) - 1)::bigint, kind");
+    Query::Filtered(conditions::tally(seen, &groups, &chosen))
 }
 
-pub(crate) fn decode_end(row: &Row) -> Result<(WaitKind, Timestamp), Undecodable> {
-    Ok((row.choice(0, WaitKind::from_number)?, row.time(1)?))
+/// Interval and kind, how many waits pass the filter, and how many were examined.
+pub(crate) fn decode_tally(row: &Row) -> Result<(u64, WaitKind, u64, u64), Undecodable> {
+    let kind = row.choice(1, WaitKind::from_number)?;
+    Ok((row.number(0)?, kind, row.number(2)?, row.number(3)?))
+}
+
+/// Adds up the groups. The last interval that was examined may have been cut by the limit.
+pub(crate) fn tallied(
+    tally: &WaitTally,
+    groups: Vec<(u64, WaitKind, u64, u64)>,
+    most: usize,
+) -> Tallied {
+    let mut tallied = Tallied { whole: tally.intervals, ..Tallied::default() };
+    let (mut examined, mut last) = (0, 0);
+    for (interval, kind, counted, seen) in groups {
+        let interval = u32::try_from(interval).unwrap_or(u32::MAX);
+        tallied.add(TallyGroup::Waits { interval, kind }, counted);
+        examined += seen;
+        last = interval.max(last);
+    }
+    if usize::try_from(examined).is_ok_and(|examined| examined > most) {
+        (tallied.more, tallied.whole) = (true, last);
+    }
+    tallied
 }
 
 fn conditions(filter: &WaitFilter) -> Conditions {

@@ -107,27 +107,43 @@ pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> 
     statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
 }
 
-/// Counts at most so many of them by status and type, the newest first.
+/// Counts runs by status and type among so many and one more, the newest first. The inner limit
+/// bounds the work, however few runs pass the filter.
 pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
-    let mut conditions = conditions(filter);
-    conditions.params.push(limit(most.saturating_add(1)).into());
+    let (index, span) = (index(filter), conditions(&filter.span()));
+    let order = match index {
+        BY_WORKFLOW => "ordinal DESC",
+        _ => "started_at DESC, run DESC",
+    };
+    let chosen = conditions(filter);
     let sql = format!(
-        "SELECT status, workflow_type FROM runs INDEXED BY {} WHERE {} \
-         ORDER BY started_at DESC, run DESC LIMIT ?",
-        index(filter),
-        conditions.sql
+        "WITH seen AS (SELECT run, namespace, workflow, workflow_type, status, started_at \
+         FROM runs INDEXED BY {index} WHERE {} ORDER BY {order} LIMIT ?) \
+         SELECT status, workflow_type, count(*) FILTER (WHERE {}), count(*) FROM seen \
+         GROUP BY status, workflow_type",
+        span.sql, chosen.sql
     );
+    let params = span.params.into_iter().chain([limit(most.saturating_add(1)).into()]);
+    let params = params_from_iter(params.chain(chosen.params));
     let group = |row: &Row<'_>| {
         let status = row.choice(0, RunStatus::from_number)?;
-        Ok(TallyGroup::Runs { status, workflow_type: row.text(1)? })
+        let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+        Ok((group, row.number(2)?, row.number(3)?))
     };
-    let groups = rows(connection, &sql, params_from_iter(conditions.params), group)?;
-    Ok(Tallied::count(groups, most))
+    let (mut tallied, mut examined) = (Tallied::default(), 0_u64);
+    for (group, counted, seen) in rows(connection, &sql, params, group)? {
+        tallied.add(group, counted);
+        examined += seen;
+    }
+    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    Ok(tallied)
 }
+
+const BY_WORKFLOW: &str = "runs_by_workflow";
 
 fn index(filter: &RunFilter) -> &'static str {
     let by_workflow = filter.namespace.is_some() && filter.workflow.is_some();
-    if by_workflow { "runs_by_workflow" } else { "runs_by_start" }
+    if by_workflow { BY_WORKFLOW } else { "runs_by_start" }
 }
 
 fn conditions(filter: &RunFilter) -> Conditions {

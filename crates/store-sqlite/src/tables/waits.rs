@@ -2,7 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
-    tally::{Tallied, WaitTally},
+    tally::{Tallied, TallyGroup, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -19,9 +19,12 @@ use crate::{
 /// The day of waits without an end, later than all others.
 const ENDLESS: i64 = 1 << 31;
 
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
 /// The day on which a wait ends.
 fn day(until: Timestamp) -> i64 {
-    if until.never() { ENDLESS } else { until.seconds().div_euclid(86_400) }
+    if until.never() { ENDLESS } else { until.seconds().div_euclid(DAY) }
 }
 
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &WaitRow) -> Result<()> {
@@ -106,43 +109,54 @@ fn by_day(
     Ok(found)
 }
 
-/// Counts at most so many of them, day by day.
+/// Counts waits day by day, among so many and one more. Within a day they are in no order, so if the
+/// limit ends the count there, only the intervals before that day are whole.
 pub(crate) fn tally(connection: &Connection, tally: &WaitTally, most: usize) -> Result<Tallied> {
-    let (mut groups, mut next) = (Vec::new(), day(tally.from));
-    let last = day(tally.end());
-    while groups.len() <= most {
-        let Some(day) = first_day(connection, next, last)?.filter(|day| *day != ENDLESS) else {
+    let mut tallied = Tallied { whole: tally.intervals, ..Tallied::default() };
+    let (mut left, mut next, last) = (most, day(tally.from), day(tally.end()));
+    while let Some(day) = first_day(connection, next, last)?.filter(|day| *day != ENDLESS) {
+        let examined = tally_day(connection, tally, (day, left.saturating_add(1)), &mut tallied)?;
+        if examined > left {
+            let begin = Timestamp::new(day.saturating_mul(DAY), 0);
+            tallied.whole = begin.map_or(0, |begin| tally.whole_before(begin));
+            tallied.more = true;
             break;
-        };
-        let mut conditions = tallied(tally);
-        conditions.require("day = ?", [day.into()]);
-        conditions.params.push(limit(most.saturating_add(1) - groups.len()).into());
-        let sql = format!(
-            "SELECT kind, until FROM waits INDEXED BY waits_by_day WHERE {} LIMIT ?",
-            conditions.sql
-        );
-        let end = |row: &Row<'_>| Ok((row.choice(0, WaitKind::from_number)?, row.time(1)?));
-        let ends = rows(connection, &sql, params_from_iter(conditions.params), end)?;
-        groups.extend(ends.into_iter().filter_map(|(kind, until)| tally.group(kind, until)));
-        next = day + 1;
+        }
+        (left, next) = (left - examined, day + 1);
     }
-    Ok(Tallied::count(groups, most))
+    Ok(tallied)
 }
 
-fn tallied(tally: &WaitTally) -> Conditions {
-    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally;
-    let (namespace, known) = (namespace.clone(), known.clone());
-    let filter = WaitFilter {
-        namespace,
-        known,
-        workflow_type: workflow_type.clone(),
-        ..WaitFilter::default()
-    };
-    let mut conditions = conditions(&filter);
-    conditions.require_one_of("kind", kinds.iter().map(|kind| kind.number().into()));
-    let span = [tally.from, tally.end()].map(|at| time(at).to_vec().into());
-    conditions.require("until >= ? AND until < ?", span);
-    conditions
+/// Counts the waits of a day among so many of them, and returns how many were examined. SQLite runs in
+/// this process and has no function for intervals of any length, so rows are counted as they are read.
+fn tally_day(
+    connection: &Connection,
+    tally: &WaitTally,
+    (day, most): (i64, usize),
+    tallied: &mut Tallied,
+) -> Result<usize> {
+    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
+    let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
+    let mut chosen = conditions(&filter);
+    chosen.require_one_of("kind", kinds.iter().map(|kind| kind.number().into()));
+    let sql = format!(
+        "SELECT kind, until, {} FROM waits INDEXED BY waits_by_day WHERE day = ? LIMIT ?",
+        chosen.sql
+    );
+    let params = chosen.params.into_iter().chain([day.into(), limit(most).into()]);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut examined = 0;
+    while let Some(row) = rows.next()? {
+        examined += 1;
+        let (kind, until) = (row.choice(0, WaitKind::from_number)?, row.time(1)?);
+        if row.get(2)?
+            && let Some(interval) = tally.interval_of(until)
+        {
+            tallied.add(TallyGroup::Waits { interval, kind }, 1);
+        }
+    }
+    Ok(examined)
 }
 
 /// The first day in this range on which a wait ends.

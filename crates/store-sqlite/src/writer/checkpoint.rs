@@ -1,14 +1,21 @@
 //! When pages are copied from the write-ahead log into the file. SQLite would do it by itself, but
 //! would not report a sync that failed meanwhile; here that is an error like any other.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
 
 use crate::fault::Fault;
+
+/// After a full disk kept pages from being copied, the next copy waits this long: each attempt writes
+/// all of them again until it fails.
+const PAUSE_WHEN_FULL: Duration = Duration::from_secs(1);
 
 pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
@@ -17,12 +24,14 @@ pub(super) struct Checkpoint {
     /// also when a reader kept the log from restarting.
     copied_pages: u32,
     pages_between: u32,
+    /// When the disk was last too full for the copy, or for a commit after it.
+    pub(super) full_at: Option<Instant>,
 }
 
 impl Checkpoint {
     pub(super) fn new(log_pages: Arc<AtomicU32>, bytes_between: u32, page_bytes: u32) -> Self {
         let pages_between = bytes_between.checked_div(page_bytes).unwrap_or_default().max(1);
-        Self { log_pages, copied_pages: 0, pages_between }
+        Self { log_pages, copied_pages: 0, pages_between, full_at: None }
     }
 
     /// Copies pages if enough have accumulated. Below twice that number, it does not wait for
@@ -34,7 +43,7 @@ impl Checkpoint {
         if pages < self.copied_pages {
             self.copied_pages = 0;
         }
-        if pages - self.copied_pages < self.pages_between {
+        if pages - self.copied_pages < self.pages_between || self.pausing() {
             return Ok(());
         }
         let copied = if pages < self.pages_between.saturating_mul(2) {
@@ -42,12 +51,23 @@ impl Checkpoint {
         } else {
             copy(connection, "PRAGMA wal_checkpoint(RESTART)")
         };
-        // Retrying after a full disk costs nothing; after a long read it would cost each commit a
-        // wait.
-        if !matches!(copied, Err(Fault::Full(_))) {
+        // After a full disk the copy is retried soon, without waiting for more pages.
+        if matches!(copied, Err(Fault::Full(_))) {
+            self.pause();
+        } else {
             self.copied_pages = pages;
         }
         copied
+    }
+
+    /// Whether the disk was full a moment ago, so that trying again would only cost time.
+    pub(super) fn pausing(&self) -> bool {
+        self.full_at.is_some_and(|at| at.elapsed() < PAUSE_WHEN_FULL)
+    }
+
+    /// The disk is full, and copying pages does not change that.
+    pub(super) fn pause(&mut self) {
+        self.full_at = Some(Instant::now());
     }
 
     /// Returns the space of the log to the disk, if the file has room for its pages.

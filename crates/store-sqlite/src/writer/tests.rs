@@ -109,8 +109,27 @@ fn a_copy_that_did_not_fit_is_made_when_there_is_room() {
     bench.writer.copy_when_due();
     assert_eq!(bench.disk.used(), used);
     bench.disk.set_capacity(usize::MAX);
+    bench.writer.checkpoint.full_at = None;
     bench.writer.copy_when_due();
     assert!(bench.disk.used() > used + (1 << 20), "the file grew");
+}
+
+#[test]
+fn a_full_disk_is_not_asked_for_room_at_every_commit() {
+    let mut bench = bench("seldom-copy");
+    check(&mut bench, "L", "+");
+    bench.disk.set_capacity(bench.disk.used());
+    let fails = |bench: &mut Bench| {
+        let answers = bench.writer.answers(&[append(9, 1 << 20)]);
+        assert!(matches!(answers[..], [Err(CommitError::Full(_))]), "{answers:?}");
+        bench.writer.counter().counts().upkeep_failures
+    };
+    for _ in 0..5 {
+        bench.writer.copy_when_due();
+        assert_eq!(fails(&mut bench), 1, "copies that did not fit");
+    }
+    bench.writer.checkpoint.full_at = None;
+    assert_eq!(fails(&mut bench), 2, "it is tried again after the pause");
 }
 
 #[test]

@@ -106,21 +106,49 @@ fn tallies(store: &dyn Store) {
         commit(store, *shard, vec![Write::PutRun(of_run), Write::PutWait(row.clone())]);
     }
     let runs: BTreeMap<_, _> = waits.iter().map(|(_, row)| (row.run, row)).collect();
-    let of_type = |row: &&WaitRow| row.workflow_type == "T";
-    let count = u64::try_from(runs.into_values().filter(of_type).count()).expect("few rows");
+    let of_type = |row: &&&WaitRow| row.workflow_type == "T";
+    let count = u64::try_from(runs.values().filter(of_type).count()).expect("few rows");
     let filter = RunFilter { workflow_type: Some("T".to_owned()), ..RunFilter::default() };
-    let tallied = read(store.tally(Tally::Runs(filter), 100));
+    let tallied = read(store.tally(Tally::Runs(filter.clone()), runs.len()));
     let expected =
         TallyGroup::Runs { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
-    assert_eq!(tallied, Tallied { groups: [(expected, count)].into(), more: false });
+    let groups = [(expected.clone(), count)].into();
+    assert_eq!(tallied, Tallied { groups, more: false, whole: 0 });
+    let some = read(store.tally(Tally::Runs(filter), runs.len() - 1));
+    assert!(some.more && some.groups.get(&expected) <= Some(&count), "{some:?}");
     for tally in wait_tallies() {
-        let groups = || waits.iter().filter_map(|(_, row)| tally.group_of(row));
-        let tallied = read(store.tally(Tally::Waits(tally.clone()), 100));
-        assert_eq!(tallied, Tallied::count(groups(), 100), "{tally:?}");
-        let some = read(store.tally(Tally::Waits(tally.clone()), 2));
-        let counted = u64::try_from(groups().count().min(2)).expect("few rows");
-        assert_eq!(some.groups.values().sum::<u64>(), counted, "{tally:?}");
-        assert_eq!(some.more, groups().count() > 2, "{tally:?}");
+        let mut exact = Tallied { whole: tally.intervals, ..Tallied::default() };
+        for group in waits.iter().filter_map(|(_, row)| tally.group_of(row)) {
+            exact.add(group, 1);
+        }
+        assert_eq!(read(store.tally(Tally::Waits(tally.clone()), 100)), exact, "{tally:?}");
+        let ending = waits.iter().filter(|(_, row)| tally.interval_of(row.until).is_some()).count();
+        for most in [2, 11] {
+            check_tally_in_part(store, &tally, (most, ending), &exact);
+        }
+    }
+}
+
+/// A tally that may not examine all of the waits that end in its intervals.
+fn check_tally_in_part(
+    store: &dyn Store,
+    tally: &WaitTally,
+    (most, ending): (usize, usize),
+    exact: &Tallied,
+) {
+    let part = read(store.tally(Tally::Waits(tally.clone()), most));
+    assert!(part.more || ending <= most, "{most}: {tally:?}");
+    assert!(part.more || part == *exact, "{most}: {tally:?}");
+    let whole = |tallied: &Tallied| {
+        let mut groups = tallied.groups.clone();
+        groups.retain(
+            |group, _| matches!(group, TallyGroup::Waits { interval, .. } if *interval < part.whole),
+        );
+        groups
+    };
+    assert_eq!(whole(&part), whole(exact), "{most}: {tally:?}");
+    for (group, count) in &part.groups {
+        assert!(exact.groups.get(group) >= Some(count), "{most}: {group:?} of {tally:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{Tallied, Tally, TallyGroup},
+    tally::{Tallied, Tally, TallyGroup, WaitTally},
     time::Timestamp,
 };
 
@@ -134,15 +134,33 @@ impl Tables {
     /// Counts at most `rows` rows.
     pub fn tally(&self, tally: &Tally, rows: usize) -> Tallied {
         match tally {
-            Tally::Waits(tally) => {
-                let groups = self.waits.values().filter_map(|row| tally.group_of(row));
-                Tallied::count(groups, rows)
-            }
-            Tally::Runs(filter) => {
-                let runs = self.runs.values().filter(|row| filter.matches(row));
-                Tallied::count(runs.map(TallyGroup::of_run), rows)
-            }
+            Tally::Waits(tally) => self.tally_waits(tally, rows),
+            Tally::Runs(filter) => self.tally_runs(filter, rows),
         }
+    }
+
+    fn tally_waits(&self, tally: &WaitTally, rows: usize) -> Tallied {
+        let ending = self.waits.values().filter(|row| tally.interval_of(row.until).is_some());
+        let mut ending: Vec<_> = ending.collect();
+        ending.sort_by_key(|row| row.until);
+        let cut = ending.get(rows).map(|row| row.until);
+        let whole = cut.map_or(tally.intervals, |cut| tally.whole_before(cut));
+        let mut tallied = Tallied { more: cut.is_some(), whole, ..Tallied::default() };
+        for group in ending.into_iter().take(rows).filter_map(|row| tally.group_of(row)) {
+            tallied.add(group, 1);
+        }
+        tallied
+    }
+
+    fn tally_runs(&self, filter: &RunFilter, rows: usize) -> Tallied {
+        let span = filter.span();
+        let mut runs: Vec<_> = self.runs.values().filter(|row| span.matches(row)).collect();
+        runs.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
+        let mut tallied = Tallied { more: runs.len() > rows, ..Tallied::default() };
+        for row in runs.into_iter().take(rows).filter(|row| filter.matches(row)) {
+            tallied.add(TallyGroup::of_run(row), 1);
+        }
+        tallied
     }
 
     /// Examines a page of open runs for those that nothing would resume.
