@@ -30,7 +30,7 @@ use uuid::Uuid;
 use crate::{
     clock::{Sleep, Steps, since_boot},
     figures::transitions,
-    gauge::Work,
+    gauge::InFlight,
     node::{Node, Post, ReplySender},
 };
 
@@ -42,29 +42,30 @@ pub(crate) struct Driver {
     callers: BTreeMap<Ticket, ReplySender<AnyAnswer>>,
     /// Reply channels of workers that wait for an acknowledgement.
     reporters: BTreeMap<Ticket, ReplySender<ReportAnswer>>,
-    posts: mpsc::UnboundedReceiver<(Post, Work)>,
+    posts: mpsc::UnboundedReceiver<(Post, InFlight)>,
     /// Matches of work that this shard has just offered.
     matched: VecDeque<Message>,
     /// Requests that have not been sent to the store yet.
-    requests: VecDeque<Request>,
+    requests: VecDeque<StoreRequest>,
     /// This node no longer serves the shard.
     ended: bool,
 }
 
 /// A request of a shard to the store.
-enum Request {
+enum StoreRequest {
     Commit(Batch),
     Fetch(Ticket, Fetch),
 }
 
 /// Reads and commits in flight; each yields the message that carries its answer.
-type UnderWay<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = (Message, Work)> + Send + 'a>>>;
+type StoreWork<'a> =
+    FuturesUnordered<Pin<Box<dyn Future<Output = (Message, InFlight)> + Send + 'a>>>;
 
 impl Driver {
     pub(crate) fn new(
         id: ShardId,
         node: Arc<Node>,
-        posts: mpsc::UnboundedReceiver<(Post, Work)>,
+        posts: mpsc::UnboundedReceiver<(Post, InFlight)>,
     ) -> Self {
         Self {
             id,
@@ -84,8 +85,8 @@ impl Driver {
     pub(crate) async fn run(mut self) -> ShardId {
         let node = Arc::clone(&self.node);
         let mut work = node.gauge.begin();
-        let mut end = End { node: Arc::clone(&node), well: false };
-        let mut under_way = UnderWay::new();
+        let mut end = DriverEnd { node: Arc::clone(&node), well: false };
+        let mut in_flight = StoreWork::new();
         let mut sleep: Option<Sleep<'_>> = None;
         let mut steps = Steps::default();
         self.step(Message::Open);
@@ -95,10 +96,10 @@ impl Driver {
             if set || wake_at <= now {
                 self.step(Message::Tick);
                 // Start the store's work before yielding to other tasks.
-                self.ask_store(&node, &mut under_way);
+                self.ask_store(&node, &mut in_flight);
                 tokio::task::yield_now().await;
             }
-            self.ask_store(&node, &mut under_way);
+            self.ask_store(&node, &mut in_flight);
             if self.ended {
                 break;
             }
@@ -108,7 +109,7 @@ impl Driver {
             drop(work);
             let (next, _work) = tokio::select! {
                 biased;
-                Some((answer, work)) = under_way.next() => (Some(Post::Message(answer)), Some(work)),
+                Some((answer, work)) = in_flight.next() => (Some(Post::Message(answer)), Some(work)),
                 post = self.posts.recv() => match post {
                     Some((post, work)) => (Some(post), Some(work)),
                     None => break,
@@ -133,12 +134,12 @@ impl Driver {
     }
 
     /// Sends the shard's requests to the store. Commits are queued in the order of these calls.
-    fn ask_store<'a>(&mut self, node: &'a Node, under_way: &mut UnderWay<'a>) {
+    fn ask_store<'a>(&mut self, node: &'a Node, in_flight: &mut StoreWork<'a>) {
         let id = self.id;
         for request in self.requests.drain(..) {
             let work = node.gauge.begin();
-            under_way.push(match request {
-                Request::Commit(batch) => {
+            in_flight.push(match request {
+                StoreRequest::Commit(batch) => {
                     let (begun, transitions) = (since_boot(), transitions(&batch));
                     let committed = node.store.commit(batch);
                     Box::pin(async move {
@@ -151,7 +152,7 @@ impl Driver {
                         (Message::Committed(answer), work)
                     })
                 }
-                Request::Fetch(ticket, fetch) => Box::pin(async move {
+                StoreRequest::Fetch(ticket, fetch) => Box::pin(async move {
                     let answer = read(&*node.store, id, fetch).await;
                     if let Err(error) = &answer {
                         node.read_failed(error);
@@ -217,8 +218,10 @@ impl Driver {
     fn carry_out(&mut self, output: Output) {
         let node = &self.node;
         match output {
-            Output::Fetch(ticket, fetch) => self.requests.push_back(Request::Fetch(ticket, fetch)),
-            Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
+            Output::Fetch(ticket, fetch) => {
+                self.requests.push_back(StoreRequest::Fetch(ticket, fetch))
+            }
+            Output::Commit(batch) => self.requests.push_back(StoreRequest::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
                     // Sending fails if the caller has disconnected.
@@ -248,13 +251,13 @@ impl Driver {
 }
 
 /// Detects the end of a driver: an unexpected one is a failure of the engine.
-struct End {
+struct DriverEnd {
     node: Arc<Node>,
     /// The end was requested, or its reason was reported.
     well: bool,
 }
 
-impl Drop for End {
+impl Drop for DriverEnd {
     fn drop(&mut self) {
         if !self.well {
             self.node.fail("a shard's driver has ended by a panic".into());

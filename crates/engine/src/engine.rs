@@ -34,12 +34,12 @@ use crate::{
     clock::{Clock, SystemClock},
     cluster::Membership,
     figures::Figures,
-    gauge::{Gauge, Work},
+    gauge::{Gauge, InFlight},
     health::Health,
     members::Members,
-    node::{Node, Post, ReplySender},
+    node::{Node, Post, ReplySender, Weigh},
     peers::{PeerAnswer, PeerMessage},
-    route::{Destination, Route},
+    route::{CallRoute, Destination},
     session::Session,
 };
 
@@ -233,7 +233,7 @@ impl Engine {
             true => ask(Destination::Here).await,
             false => Err(CallError::NotServed),
         };
-        let mut way = Route::new(&self.node, self.ticket(), shard, repeatable);
+        let mut way = CallRoute::new(&self.node, self.ticket(), shard, repeatable);
         loop {
             match asked {
                 Err(failed) if !self.stopping() => {
@@ -341,7 +341,13 @@ impl Engine {
 
     /// Connects a worker. Its work arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
-        let stream = self.node.connect(worker.session.clone());
+        self.connect_weighed(worker, None)
+    }
+
+    /// Connects a worker, and accounts for its tasks until it takes them: a worker that takes none may
+    /// have as many waiting as it gave credit for, however large they are.
+    pub fn connect_weighed(&self, worker: Worker, weigh: Option<Weigh>) -> Session {
+        let stream = self.node.connect(worker.session.clone(), weigh);
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 
@@ -384,7 +390,7 @@ impl Engine {
 }
 
 /// An answer, and the work in flight until the caller has it.
-type Answered<T> = (Result<T, CallError>, Work);
+type Answered<T> = (Result<T, CallError>, InFlight);
 
 /// A caller that waits for an answer, and may disconnect before it arrives.
 struct PendingCall<'a, T> {

@@ -29,7 +29,7 @@ struct Counters {
 /// that.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts for nothing"]
-pub struct Work(Option<Arc<Counters>>);
+pub struct InFlight(Option<Arc<Counters>>);
 
 impl Gauge {
     /// A gauge that counts, or one that is never idle.
@@ -38,8 +38,8 @@ impl Gauge {
     }
 
     /// Begins a piece of work.
-    pub fn begin(&self) -> Work {
-        Work(self.counts.then(|| {
+    pub fn begin(&self) -> InFlight {
+        InFlight(self.counts.then(|| {
             self.counters.begun.fetch_add(1, Ordering::SeqCst);
             Arc::clone(&self.counters)
         }))
@@ -61,7 +61,7 @@ impl Gauge {
     }
 }
 
-impl Drop for Work {
+impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(counters) = &self.0 else { return };
         let ended = counters.ended.fetch_add(1, Ordering::SeqCst) + 1;

@@ -35,6 +35,7 @@ pub use abide_shard::{borders::Borders, lease::LeaseOptions, node::Given};
 pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};
-pub use gauge::{Gauge, Work};
+pub use gauge::{Gauge, InFlight};
 pub use health::{ClockStep, Damage, Health, StoreTrouble};
+pub use node::Weigh;
 pub use session::{Credits, Session};

@@ -38,7 +38,7 @@ pub(crate) struct Members {
 /// The result of a message to the lease.
 struct Step {
     /// The request to send to the registry.
-    request: Option<Request>,
+    request: Option<RegistryRequest>,
     left: bool,
 }
 
@@ -46,7 +46,7 @@ struct Step {
 type Asked<'a> = Pin<Box<dyn Future<Output = LeaseMessage> + Send + 'a>>;
 
 /// A request to the registry.
-enum Request {
+enum RegistryRequest {
     Read,
     Put(RegistryRow),
 }
@@ -170,8 +170,8 @@ impl Members {
         let mut step = Step { request: None, left: false };
         while let Some(output) = self.lease.poll() {
             match output {
-                LeaseOutput::ReadRegistry => step.request = Some(Request::Read),
-                LeaseOutput::PutRegistry(row) => step.request = Some(Request::Put(row)),
+                LeaseOutput::ReadRegistry => step.request = Some(RegistryRequest::Read),
+                LeaseOutput::PutRegistry(row) => step.request = Some(RegistryRequest::Put(row)),
                 LeaseOutput::Open(shard) => {
                     let posts = self.node.serve(shard);
                     self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
@@ -192,10 +192,10 @@ impl Members {
     }
 }
 
-fn ask(node: &Node, request: Request) -> Asked<'_> {
+fn ask(node: &Node, request: RegistryRequest) -> Asked<'_> {
     Box::pin(async move {
         match request {
-            Request::Read => match node.store.registry(NODE_PREFIX.into()).await {
+            RegistryRequest::Read => match node.store.registry(NODE_PREFIX.into()).await {
                 Ok(rows) => LeaseMessage::Registry(rows),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);
@@ -203,7 +203,7 @@ fn ask(node: &Node, request: Request) -> Asked<'_> {
                     LeaseMessage::ReadFailed
                 }
             },
-            Request::Put(row) => match node.store.put_registry(row).await {
+            RegistryRequest::Put(row) => match node.store.put_registry(row).await {
                 Ok(written) => LeaseMessage::Written(written),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);

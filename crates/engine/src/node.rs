@@ -32,13 +32,13 @@ use crate::{
     clock::{Clock, Steps, since_boot},
     cluster::{Cluster, Membership},
     figures::{Counters, Figures, StoreFault},
-    gauge::{Gauge, Work},
+    gauge::{Gauge, InFlight},
     health::{Health, Watch},
-    route::Routes,
+    route::RouteReplies,
 };
 
 /// The reply channel of a call. The answer counts as in flight until the caller has it.
-pub(crate) type ReplySender<T> = oneshot::Sender<(Result<T, CallError>, Work)>;
+pub(crate) type ReplySender<T> = oneshot::Sender<(Result<T, CallError>, InFlight)>;
 
 /// An input of a shard's driver.
 #[derive(Debug)]
@@ -53,11 +53,37 @@ pub(crate) enum Post {
     Forget(Ticket),
 }
 
+/// Accounts for the bytes of a worker's task from when it is sent until the worker has taken it from
+/// its session, when the returned value is dropped.
+pub type Weigh = Arc<dyn Fn(usize) -> Option<Box<dyn Send + Sync>> + Send + Sync>;
+
+/// What a session's stream delivers, and what is held until the session has taken the next.
+pub(crate) struct Sent {
+    pub(crate) given: Given,
+    pub(crate) work: InFlight,
+    pub(crate) weight: Option<Box<dyn Send + Sync>>,
+}
+
 /// Receiving end of a session's stream.
-pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
+pub(crate) type Stream = mpsc::UnboundedReceiver<Sent>;
 
 /// Sending end of a session's stream. The stream ends when this is dropped.
-pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, Work)>;
+#[derive(Clone)]
+pub(crate) struct StreamHandle {
+    sender: mpsc::UnboundedSender<Sent>,
+    weigh: Option<Weigh>,
+}
+
+impl StreamHandle {
+    /// Returns `false` if the stream has ended.
+    fn send(&self, given: Given, work: InFlight) -> bool {
+        let weight = match (&given, &self.weigh) {
+            (Given::Work(dispatch), Some(weigh)) => weigh(dispatch.size()),
+            (Given::Work(_) | Given::PresentAttempts(_), _) => None,
+        };
+        self.sender.send(Sent { given, work, weight }).is_ok()
+    }
+}
 
 /// Two clocks read within this time can be compared: it is far less than a clock step.
 const COMPARABLE: Duration = Duration::from_millis(100);
@@ -82,7 +108,7 @@ pub(crate) struct Node {
     /// Channel to the driver of the lease.
     lease: mpsc::UnboundedSender<LeaseMessage>,
     /// Channels to the drivers of the shards that this node serves.
-    shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>>,
+    shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, InFlight)>>>,
     state: Mutex<State>,
     streams_opened: AtomicU64,
     arrival: watch::Sender<Arrival>,
@@ -93,7 +119,7 @@ pub(crate) struct Node {
 /// The node machine, and the calls that wait for its routing decisions.
 struct State {
     machine: Machine<StreamHandle>,
-    routes: Routes,
+    routes: RouteReplies,
 }
 
 /// Collects matches of work that a shard has just offered, for its driver to handle at once.
@@ -131,7 +157,7 @@ impl Node {
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),
-            state: Mutex::new(State { machine, routes: Routes::default() }),
+            state: Mutex::new(State { machine, routes: RouteReplies::default() }),
             streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
@@ -159,7 +185,7 @@ impl Node {
     pub(crate) fn tell_of_call(
         &self,
         input: NodeInput<StreamHandle>,
-        wait: impl FnOnce(&mut Routes),
+        wait: impl FnOnce(&mut RouteReplies),
     ) {
         self.step(input, None, wait);
     }
@@ -176,7 +202,7 @@ impl Node {
         &self,
         input: NodeInput<StreamHandle>,
         mut own: Option<Own<'_>>,
-        wait: impl FnOnce(&mut Routes),
+        wait: impl FnOnce(&mut RouteReplies),
     ) {
         // A node that is alone sets no times.
         let now = self.cluster.as_ref().map_or(Duration::ZERO, |_| since_boot());
@@ -224,7 +250,7 @@ impl Node {
             NodeOutput::ToWorker(stream, given) => {
                 let work = matches!(given, Given::Work(_));
                 // The machine learns about the end of a stream before its receiver is dropped.
-                let sent = stream.send((given, self.gauge.begin())).is_ok();
+                let sent = stream.send(given, self.gauge.begin());
                 self.counters.given.add(u64::from(work && sent));
             }
             NodeOutput::EndStream(stream) => drop(stream),
@@ -239,7 +265,7 @@ impl Node {
     }
 
     /// Starts serving a shard; returns the channel of its posts.
-    pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, Work)> {
+    pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, InFlight)> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.arrival.send_modify(|arrival| {
             arrival.unopened.insert(shard);
@@ -380,8 +406,9 @@ impl Node {
     }
 
     /// Opens a stream for the session. It replaces an earlier stream, here or elsewhere.
-    pub(crate) fn connect(&self, session: SessionId) -> (u64, Stream) {
-        let (handle, receiver) = mpsc::unbounded_channel();
+    pub(crate) fn connect(&self, session: SessionId, weigh: Option<Weigh>) -> (u64, Stream) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let handle = StreamHandle { sender, weigh };
         let stream = self.streams_opened.fetch_add(1, Ordering::Relaxed);
         self.tell(NodeInput::StreamOpened { session, stream, handle });
         (stream, receiver)

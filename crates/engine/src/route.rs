@@ -23,9 +23,9 @@ pub(crate) enum Destination {
 
 /// Reply channels of calls that wait for a routing decision.
 #[derive(Default)]
-pub(crate) struct Routes(BTreeMap<Ticket, oneshot::Sender<Result<Destination, CallError>>>);
+pub(crate) struct RouteReplies(BTreeMap<Ticket, oneshot::Sender<Result<Destination, CallError>>>);
 
-impl Routes {
+impl RouteReplies {
     /// Delivers a routing decision of the machine. A decision for a caller that has disconnected is
     /// dropped.
     pub(crate) fn show(&mut self, output: NodeOutput<StreamHandle>) {
@@ -42,7 +42,7 @@ impl Routes {
 }
 
 /// The routing of one call. It ends when this is dropped.
-pub(crate) struct Route<'a> {
+pub(crate) struct CallRoute<'a> {
     node: &'a Node,
     ticket: Ticket,
     shard: ShardId,
@@ -50,7 +50,7 @@ pub(crate) struct Route<'a> {
     begun: bool,
 }
 
-impl<'a> Route<'a> {
+impl<'a> CallRoute<'a> {
     pub(crate) const fn new(
         node: &'a Node,
         ticket: Ticket,
@@ -86,11 +86,11 @@ impl<'a> Route<'a> {
 /// How long to wait for a decision before sending a tick, when the machine sets no time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-impl Drop for Route<'_> {
+impl Drop for CallRoute<'_> {
     fn drop(&mut self) {
         if self.begun {
             let ticket = self.ticket;
-            let end = |routes: &mut Routes| drop(routes.0.remove(&ticket));
+            let end = |routes: &mut RouteReplies| drop(routes.0.remove(&ticket));
             self.node.tell_of_call(NodeInput::Abandon(ticket), end);
         }
     }

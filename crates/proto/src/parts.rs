@@ -43,7 +43,7 @@ pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
         return Ok(());
     }
     let Some(request) = SCHEMA.requests.get(&U::full_name()) else { return Ok(()) };
-    let mut left = Left { near: NEAR_MAX, all: ALL_MAX };
+    let mut left = PartsLeft { near: NEAR_MAX, all: ALL_MAX };
     left.take_message(message, *request, 0).map_err(|bound| {
         let problem = format!("has more than {bound} parts; send smaller requests");
         InvalidField::new("request", problem)
@@ -51,12 +51,12 @@ pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
 }
 
 /// Number of parts that are still allowed.
-struct Left {
+struct PartsLeft {
     near: usize,
     all: usize,
 }
 
-impl Left {
+impl PartsLeft {
     /// Counts the parts of a message, or returns the bound that they exceed. Malformed bytes are
     /// left to the decoder, which reports what is wrong.
     fn take_message(

@@ -81,7 +81,7 @@ impl TryFrom<wire::TallyResponse> for Tallied {
     type Error = InvalidField;
 
     fn try_from(wire: wire::TallyResponse) -> Result<Self, InvalidField> {
-        let groups: Vec<Counted> = parts("groups", wire.groups)?;
+        let groups: Vec<GroupCount> = parts("groups", wire.groups)?;
         let groups = groups.into_iter().map(|it| (it.0, it.1)).collect();
         Ok(Self { groups, more: wire.more, whole: wire.whole_intervals })
     }
@@ -102,9 +102,9 @@ impl From<(TallyGroup, u64)> for wire::TallyGroup {
 }
 
 /// A group and its count.
-struct Counted(TallyGroup, u64);
+struct GroupCount(TallyGroup, u64);
 
-impl TryFrom<wire::TallyGroup> for Counted {
+impl TryFrom<wire::TallyGroup> for GroupCount {
     type Error = InvalidField;
 
     fn try_from(wire: wire::TallyGroup) -> Result<Self, InvalidField> {

@@ -13,7 +13,7 @@ use abide_core::{
     operation::Ticket,
     report::{QueryToken, Report, TaskToken},
 };
-use abide_engine::Work;
+use abide_engine::InFlight;
 use abide_sdk::activity::ActivityInfo;
 
 use crate::time::Time;
@@ -80,7 +80,7 @@ struct Entry {
     /// For attempts: the activity, and the number of the attempt.
     attempt: Option<(ExecutionId, u32)>,
     /// Dropped when the work is answered, or by [`WorkLedger::release`].
-    work: Option<Work>,
+    work: Option<InFlight>,
 }
 
 /// Kinds of work with separate credit.
@@ -96,7 +96,7 @@ struct Credit {
     left: usize,
     /// Set while all credit is used up: there will be more when some of the work has ended. Until
     /// then, queued work may be about to start.
-    used_up: Option<Work>,
+    used_up: Option<InFlight>,
 }
 
 impl State {
@@ -187,7 +187,7 @@ impl WorkLedger {
     }
 
     /// The attempt continues: it holds time again.
-    pub(crate) fn resume(&self, info: &ActivityInfo, work: Work) {
+    pub(crate) fn resume(&self, info: &ActivityInfo, work: InFlight) {
         if let Some(entry) = self.lock().attempt(info) {
             entry.work = Some(work);
         }

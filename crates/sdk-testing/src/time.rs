@@ -16,7 +16,7 @@ use std::{
 
 use abide_core::time::Timestamp;
 use abide_engine::{
-    Gauge, Work,
+    Gauge, InFlight,
     clock::{Clock, ManualClock},
 };
 use tokio::{
@@ -47,11 +47,11 @@ struct Test {
     /// Number of its calls that wait for a reply.
     waits: usize,
     /// Set while it does something other than wait.
-    runs: Option<Work>,
+    runs: Option<InFlight>,
     /// Skips that it requested, and whom to notify.
     skips: Vec<(Timestamp, oneshot::Sender<()>)>,
     /// Pauses of code beside the test, and whom to notify.
-    pauses: Vec<(Timestamp, oneshot::Sender<Work>)>,
+    pauses: Vec<(Timestamp, oneshot::Sender<InFlight>)>,
     /// Number of skips since the last success.
     barren: u32,
 }
@@ -97,13 +97,16 @@ impl Time {
     }
 
     /// Begins something that holds time.
-    pub(crate) fn begin(&self) -> Work {
+    pub(crate) fn begin(&self) -> InFlight {
         self.gauge().begin()
     }
 
     /// Completes when this much time has passed, with a guard that holds time, or with `None` if
     /// the environment is gone. The time counts from this call.
-    pub(crate) fn after(&self, duration: Duration) -> impl Future<Output = Option<Work>> + use<> {
+    pub(crate) fn after(
+        &self,
+        duration: Duration,
+    ) -> impl Future<Output = Option<InFlight>> + use<> {
         let (told, done) = oneshot::channel();
         let _work = self.begin();
         let at = self.now().saturating_add(duration);

@@ -25,21 +25,48 @@ use futures_util::{
     future::{AbortHandle, Abortable, BoxFuture},
     stream::FuturesUnordered,
 };
-use prost::Message;
+use prost::{
+    Message,
+    bytes::{Bytes, BytesMut},
+    encoding::message,
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
-    guests::{Charge, Guest},
-    handler::{self, Handler, may_be_large, over, status},
+    guests::{BUILDING_OF_ONE, Charge, Guest},
+    handler::{self, Handler, is_built, may_be_large, over, status},
     history::await_events,
     own_task::in_own_task,
-    wire::{MessageStream, Sending},
+    wire::{MessageParts, MessageStream, Piece, Sending},
 };
 
-/// An answer, and the charge for its bytes if it is large.
-type Answered = (NumberedAnswer, Option<Charge>);
+/// An answer to a call that was run.
+struct Answered {
+    number: u64,
+    /// The call waited in line, and the next one may follow.
+    in_line: bool,
+    answer: CallAnswer,
+}
+
+enum CallAnswer {
+    Small(NumberedAnswer),
+    /// An entry of `AnswersFrame.answers`, encoded at once: as a message it may take several times as
+    /// much memory, and the client may not read it for long. With the charge for its bytes.
+    Encoded(Bytes, Option<Charge>),
+}
+
+/// The tag of `AnswersFrame.answers`.
+const ANSWERS: u32 = 1;
+
+/// A call whose answer takes much memory and time to build. It waits in line as it came, because the
+/// future that performs it takes far more memory.
+struct InLine {
+    number: u64,
+    operation: AnyOperation,
+    held: Charge,
+}
 
 pub(crate) struct Calls {
     asked: MessageStream<CallsFrame>,
@@ -48,6 +75,10 @@ pub(crate) struct Calls {
     welcomed: bool,
     handler: Handler,
     running: FuturesUnordered<BoxFuture<'static, Option<Answered>>>,
+    /// Calls that wait until few enough are being built.
+    line: VecDeque<InLine>,
+    /// Calls from the line that are being built.
+    building: usize,
     /// Answers to calls that were refused without running. While there are any, the stream reads no
     /// frame.
     refused: VecDeque<NumberedAnswer>,
@@ -78,6 +109,8 @@ impl Calls {
             welcomed: false,
             handler,
             running: FuturesUnordered::new(),
+            line: VecDeque::new(),
+            building: 0,
             refused: VecDeque::new(),
             waiting: HashMap::new(),
             stopping: stopping.boxed(),
@@ -103,26 +136,26 @@ impl Calls {
 
     fn start(&mut self, number: u64, call: Option<Asked>) -> Result<(), CallError> {
         let limit = self.handler.bounds.calls_per_stream;
-        if self.running.len() >= limit {
+        if self.running.len() + self.line.len() >= limit {
             return Err(over("calls of the stream", limit));
         }
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
         let bytes = call.encoded_len();
         let operation = self.handler.counted(operation_from_wire(call))?;
-        let named = (number, operation.waits(), bytes);
-        let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
+        let abandonable = operation.waits();
+        if is_built(&operation) && !abandonable {
+            let held = self.stand(bytes + size_of::<InLine>())?;
+            self.line.push_back(InLine { number, operation, held });
+            return Ok(());
+        }
+        let handler = self.handler.clone();
         if may_be_large(&operation) {
-            self.run(named, async move {
-                let answered = in_own_task(answer(handler, guest, number, operation)).await;
-                answered.unwrap_or_else(|failed| {
-                    (numbered(number, Err(CallError::Unavailable(failed.to_string()))), None)
-                })
-            })
+            let call = large(handler, Arc::clone(&self.guest), number, operation);
+            self.run((number, abandonable, bytes), call)
         } else {
-            self.run(
-                named,
-                async move { (numbered(number, handler.perform(operation).await), None) },
-            )
+            self.run((number, abandonable, bytes), async move {
+                CallAnswer::Small(numbered(number, handler.perform(operation).await))
+            })
         }
     }
 
@@ -131,13 +164,13 @@ impl Calls {
     fn run(
         &mut self,
         (number, abandonable, bytes): (u64, bool, usize),
-        call: impl Future<Output = Answered> + Send + 'static,
+        call: impl Future<Output = CallAnswer> + Send + 'static,
     ) -> Result<(), CallError> {
-        let held = self
-            .guest
-            .stand(bytes + size_of_val(&call))
-            .ok_or_else(|| over("bytes of the connection's calls in flight", self.guest.share()))?;
-        let call = call.inspect(move |_| drop(held));
+        let held = self.stand(bytes + size_of_val(&call))?;
+        let call = call.map(move |answer| {
+            drop(held);
+            Answered { number, in_line: false, answer }
+        });
         if abandonable {
             let (handle, registration) = AbortHandle::new_pair();
             self.waiting.insert(number, handle);
@@ -146,6 +179,27 @@ impl Calls {
             self.running.push(call.map(Some).boxed());
         }
         Ok(())
+    }
+
+    /// Accounts for a call that waits for its answer.
+    fn stand(&self, bytes: usize) -> Result<Charge, CallError> {
+        let held = self.guest.stand(bytes);
+        held.ok_or_else(|| over("bytes of the connection's calls in flight", self.guest.share()))
+    }
+
+    /// Runs the next calls of the line.
+    fn advance_line(&mut self) {
+        while self.building < BUILDING_OF_ONE
+            && let Some(InLine { number, operation, held }) = self.line.pop_front()
+        {
+            self.building += 1;
+            let call = large(self.handler.clone(), Arc::clone(&self.guest), number, operation);
+            let call = call.map(move |answer| {
+                drop(held);
+                Some(Answered { number, in_line: true, answer })
+            });
+            self.running.push(call.boxed());
+        }
     }
 
     /// Reads no more calls, and fails the long-polling calls: the caller retries at another server,
@@ -177,48 +231,75 @@ impl Calls {
         Ok(())
     }
 
-    fn poll_answers(&mut self, context: &mut Context<'_>) -> Sending<Vec<NumberedAnswer>> {
-        let (mut answers, mut charges) = (Vec::new(), Vec::new());
+    /// The next frame, if there are answers.
+    fn poll_answers(&mut self, context: &mut Context<'_>) -> Option<Piece> {
+        let (mut answers, mut encoded, mut charges) = (Vec::new(), Vec::new(), Vec::new());
         let mut bytes = 0;
-        while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
-            let answer = match self.refused.pop_front() {
-                Some(refused) => refused,
-                None => match self.running.poll_next_unpin(context) {
-                    Poll::Ready(Some(Some((answer, charge)))) => {
-                        self.waiting.remove(&answer.number);
-                        charges.extend(charge);
-                        answer
-                    }
-                    Poll::Ready(Some(None)) => continue,
-                    Poll::Ready(None) | Poll::Pending => break,
-                },
+        while answers.len() + encoded.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
+            if let Some(refused) = self.refused.pop_front() {
+                bytes += refused.encoded_len();
+                answers.push(refused);
+                continue;
+            }
+            self.advance_line();
+            let answered = match self.running.poll_next_unpin(context) {
+                Poll::Ready(Some(Some(answered))) => answered,
+                Poll::Ready(Some(None)) => continue,
+                Poll::Ready(None) | Poll::Pending => break,
             };
-            bytes += answer.encoded_len();
-            answers.push(answer);
+            self.waiting.remove(&answered.number);
+            self.building -= usize::from(answered.in_line);
+            match answered.answer {
+                CallAnswer::Small(answer) => {
+                    bytes += answer.encoded_len();
+                    answers.push(answer);
+                }
+                CallAnswer::Encoded(entry, charge) => {
+                    bytes += entry.len();
+                    encoded.push(entry);
+                    charges.extend(charge);
+                }
+            }
         }
-        Sending { message: answers, charges }
+        let empty = answers.is_empty() && encoded.is_empty();
+        let frame = AnswersFrame { answers, message_bytes: 0 };
+        (!empty).then(|| Piece { parts: MessageParts::framed(&frame, &encoded), charges })
     }
 }
 
-/// Performs an operation whose answer may be large.
-async fn answer(
+/// Performs an operation whose answer may be large, in its own task.
+async fn large(
+    handler: Handler,
+    guest: Arc<Guest>,
+    number: u64,
+    operation: AnyOperation,
+) -> CallAnswer {
+    let built = in_own_task(build(handler, guest, number, operation)).await;
+    built.unwrap_or_else(|failed| {
+        CallAnswer::Small(numbered(number, Err(CallError::Unavailable(failed.to_string()))))
+    })
+}
+
+async fn build(
     handler: Handler,
     guest: Arc<Guest>,
     number: u64,
     mut operation: AnyOperation,
-) -> Answered {
+) -> CallAnswer {
     if let AnyOperation::Read(read) = &mut operation
         && let ReadOperation::History(asked) = &mut **read
         && let Err(failed) = await_events(&handler, asked).await
     {
         let failed = Err(failed);
         handler.calls.count(&failed);
-        return (numbered(number, failed), None);
+        return CallAnswer::Small(numbered(number, failed));
     }
     let _building = handler::turn(&guest, &operation).await;
     let answer = numbered(number, handler.perform(operation).await);
-    let charge = guest.answered(answer.encoded_len());
-    (answer, charge)
+    let mut entry = BytesMut::with_capacity(answer.encoded_len() + 10);
+    message::encode(ANSWERS, &answer, &mut entry);
+    let charge = guest.answered(entry.len());
+    CallAnswer::Encoded(entry.freeze(), charge)
 }
 
 fn numbered(number: u64, answer: Result<AnyAnswer, CallError>) -> NumberedAnswer {
@@ -226,7 +307,7 @@ fn numbered(number: u64, answer: Result<AnyAnswer, CallError>) -> NumberedAnswer
 }
 
 impl Stream for Calls {
-    type Item = Result<Sending<AnswersFrame>, Status>;
+    type Item = Result<Piece, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -234,7 +315,7 @@ impl Stream for Calls {
             this.welcomed = true;
             let message_bytes = this.handler.message_bytes();
             let message = AnswersFrame { answers: Vec::new(), message_bytes };
-            return Poll::Ready(Some(Ok(Sending { message, charges: Vec::new() })));
+            return Poll::Ready(Some(Ok(Sending { message, charges: Vec::new() }.into())));
         }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.stop();
@@ -242,11 +323,10 @@ impl Stream for Calls {
         if let Err(status) = this.poll_asked(context) {
             return Poll::Ready(Some(Err(status)));
         }
-        let Sending { message: answers, charges } = this.poll_answers(context);
-        if !answers.is_empty() {
-            let message = AnswersFrame { answers, message_bytes: 0 };
-            return Poll::Ready(Some(Ok(Sending { message, charges })));
+        if let Some(piece) = this.poll_answers(context) {
+            return Poll::Ready(Some(Ok(piece)));
         }
+        // The line is empty if nothing runs.
         let over = !this.asking && this.running.is_empty();
         if over { Poll::Ready(None) } else { Poll::Pending }
     }

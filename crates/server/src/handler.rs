@@ -144,10 +144,9 @@ enum AnswerSize {
     Small,
     /// The data of one run, once it is there.
     Large,
-    /// All that is known about one run, at once.
-    Description,
-    /// Many rows of the store.
-    Page,
+    /// All that is known about one run, or many rows of the store: building it takes much memory and
+    /// time.
+    Built,
 }
 
 const fn answer_size(operation: &AnyOperation) -> AnswerSize {
@@ -169,11 +168,11 @@ const fn answer_size(operation: &AnyOperation) -> AnswerSize {
         | OperationName::Query
         | OperationName::AwaitClose
         | OperationName::AwaitWaits => AnswerSize::Large,
-        OperationName::Describe => AnswerSize::Description,
-        OperationName::History
+        OperationName::Describe
+        | OperationName::History
         | OperationName::ListRuns
         | OperationName::ListWaits
-        | OperationName::Tally => AnswerSize::Page,
+        | OperationName::Tally => AnswerSize::Built,
     }
 }
 
@@ -182,12 +181,16 @@ pub(crate) fn may_be_large(operation: &AnyOperation) -> bool {
     answer_size(operation) != AnswerSize::Small
 }
 
+/// Whether building the answer takes much memory and time.
+pub(crate) fn is_built(operation: &AnyOperation) -> bool {
+    answer_size(operation) == AnswerSize::Built
+}
+
 /// Waits until the answer may be built, if building it takes much memory and time.
 pub(crate) async fn turn(guest: &Guest, operation: &AnyOperation) -> Option<Building> {
     match answer_size(operation) {
         AnswerSize::Small | AnswerSize::Large => None,
-        AnswerSize::Description => Some(guest.build_answer().await),
-        AnswerSize::Page => Some(guest.build_page().await),
+        AnswerSize::Built => Some(guest.build_answer().await),
     }
 }
 

@@ -15,8 +15,8 @@ use abide_proto::generated::{
 use futures_util::{Stream, stream};
 use prost::{
     Message,
-    bytes::{BufMut as _, Bytes, BytesMut},
-    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+    bytes::{Bytes, BytesMut},
+    encoding::{WireType, encode_key, encode_varint},
 };
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
@@ -25,12 +25,8 @@ use crate::{
     guests::{Charge, Guest},
     handler::{Handler, status},
     own_task::in_own_task,
-    wire::{Parts, Piece},
+    wire::{MessageParts, Piece},
 };
-
-/// Rows up to this size are copied into one part with their neighbours; larger ones are sent as they
-/// are.
-const SMALL_ROW: usize = 16 << 10;
 
 /// The tag of `GetHistoryResponse.history`.
 const HISTORY: u32 = 2;
@@ -119,7 +115,7 @@ impl Follower {
             let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
             let (asked, after) = (self.followed.page(), self.after);
             let built = in_own_task(async move {
-                let _building = guest.build_page().await;
+                let _building = guest.build_answer().await;
                 let page = handler.look(asked).await?;
                 let (run, next, more, closed) = (page.run, page.next, page.more, page.closed);
                 let rest = HistoryPage { run, rows: Vec::new(), next, more, closed };
@@ -150,7 +146,7 @@ impl Follower {
 /// A page as a message `GetHistoryResponse` with its header. Its events are the stored bytes, which
 /// are neither decoded nor, if they are many, copied.
 pub(crate) struct EncodedPage {
-    parts: Parts,
+    parts: MessageParts,
     /// Bytes of the events in the page.
     events: usize,
     /// Number of the last event in the rows of the page.
@@ -162,7 +158,7 @@ impl EncodedPage {
     fn new(page: HistoryPage, after: EventNumber) -> Result<Self, CallError> {
         let HistoryPage { run, rows, next, more, closed } = page;
         let mut last_event = None;
-        let mut kept = Vec::with_capacity(rows.len());
+        let mut kept = vec![Bytes::new()];
         for row in rows {
             let (row, last) = codec::events_after(row, after)
                 .map_err(|error| CallError::Unreadable { run, reason: error.to_string() })?;
@@ -170,15 +166,15 @@ impl EncodedPage {
             kept.push(row);
         }
         let position = || HistoryPosition { run: run.to_wire(), from: next }.encode_to_vec().into();
-        let before = GetHistoryResponse { run: run.to_wire(), ..Default::default() };
-        let behind = GetHistoryResponse {
+        let events = kept.iter().map(Bytes::len).sum();
+        kept[0] = history_field(events);
+        let response = GetHistoryResponse {
+            run: run.to_wire(),
+            history: None,
             next_page_token: if more { position() } else { Default::default() },
             closed,
-            ..Default::default()
         };
-        let events = kept.iter().map(Bytes::len).sum();
-        let parts = parts(&before, &kept, events, &behind);
-        Ok(Self { parts, events, last_event })
+        Ok(Self { parts: MessageParts::framed(&response, &kept), events, last_event })
     }
 
     fn is_empty(&self) -> bool {
@@ -195,35 +191,12 @@ impl EncodedPage {
     }
 }
 
-/// The message: the fields before the history, the history, the fields behind it.
-fn parts(
-    before: &GetHistoryResponse,
-    rows: &[Bytes],
-    events: usize,
-    behind: &GetHistoryResponse,
-) -> Parts {
-    let wide = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-    let history = key_len(HISTORY) + encoded_len_varint(wide(events)) + events;
-    let length = before.encoded_len() + history + behind.encoded_len();
-    let mut parts = Parts::default();
-    let mut small = BytesMut::new();
-    small.put_u8(0);
-    // A length over the maximum never gets here: pages are bounded.
-    small.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    before.encode_raw(&mut small);
-    encode_key(HISTORY, WireType::LengthDelimited, &mut small);
-    encode_varint(wide(events), &mut small);
-    for row in rows {
-        if row.len() <= SMALL_ROW {
-            small.extend_from_slice(row);
-        } else {
-            parts.push(small.split().freeze());
-            parts.push(row.clone());
-        }
-    }
-    behind.encode_raw(&mut small);
-    parts.push(small.freeze());
-    parts
+/// The beginning of the field with the history, which holds so many bytes.
+fn history_field(events: usize) -> Bytes {
+    let mut field = BytesMut::new();
+    encode_key(HISTORY, WireType::LengthDelimited, &mut field);
+    encode_varint(u64::try_from(events).unwrap_or(u64::MAX), &mut field);
+    field.freeze()
 }
 
 /// The run that a request names. Naming one is required.

@@ -33,7 +33,7 @@ impl Service {
     ) -> Result<Response<T>, Status>
     where
         O: Operation,
-        T: From<O::Answer> + prost::Message,
+        T: From<O::Answer> + prost::Message + Default,
     {
         let guest = wire::guest(request.extensions())?;
         let operation = self.0.counted(request.into_inner().try_into()).map_err(status)?.into();
@@ -151,7 +151,7 @@ impl Abide for Service {
         request: Request<messages::GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
         let guest = wire::guest(request.extensions())?;
-        let _building = guest.build_page().await;
+        let _building = guest.build_answer().await;
         let page = history::page(&self.0, request.into_inner()).await;
         self.0.calls.count(&page);
         let page = page.map_err(status)?;

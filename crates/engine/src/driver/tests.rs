@@ -12,7 +12,7 @@ use abide_core::{
 };
 use abide_shard::{
     lease::LeaseOptions,
-    message::{Offer, Work as OfferedWork},
+    message::{InFlight as OfferedWork, Offer},
     node::Given,
 };
 use abide_store::memory::MemoryStore;

@@ -33,6 +33,8 @@ const STANDING_MS: u64 = 1_000;
 pub(crate) enum Kind {
     /// A message that is arriving, until its request is answered.
     Arriving,
+    /// A task that its worker has yet to take.
+    Task,
     /// An answer that is about to be written.
     Answer,
     /// Part of an answer that is written as fast as the peer reads.
@@ -168,26 +170,26 @@ impl Guest {
         Charge { guest: self, bytes, taken: 0, kind, since, room }
     }
 
-    /// Waits until the peer has read most of its answers, and few are being built for it. An answer
-    /// may be built while the returned value lives, which must not depend on how fast the peer reads.
+    /// Waits until the peer has read most of its answers, and few large ones are being built, for it
+    /// and for all connections. An answer may be built while the returned value lives, which must not
+    /// depend on how fast the peer reads.
     pub(crate) async fn build_answer(&self) -> Building {
         // The semaphores are never closed.
         let own = Arc::clone(&self.building).acquire_owned().await.ok();
         std::future::poll_fn(|context| self.poll_answers(context)).await;
-        Building { _own: own, _all: None }
-    }
-
-    /// The same for a page, of which few are built for all connections together.
-    pub(crate) async fn build_page(&self) -> Building {
-        let own = self.build_answer().await;
-        let all = Arc::clone(&self.guests.pages).acquire_owned().await.ok();
-        Building { _all: all, ..own }
+        let all = Arc::clone(&self.guests.building).acquire_owned().await.ok();
+        Building { _own: own, _all: all }
     }
 
     /// Accounts for an answer from when it exists until it is read. A small one is part of its
     /// request.
     pub(crate) fn answered(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         (bytes > REQUEST_BYTES / 2).then(|| self.take(bytes, Kind::Answer))
+    }
+
+    /// Accounts for a worker's task until the worker takes it. A small one is part of its credit.
+    pub(crate) fn task(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
+        (bytes > REQUEST_BYTES / 2).then(|| self.take(bytes, Kind::Task))
     }
 
     /// Accounts for standing bytes, unless the connection already has its share of them.
@@ -262,6 +264,10 @@ impl Guest {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.evicted.borrow().is_some()
     }
 
     /// The status for its streams, if the connection is evicted.
@@ -380,7 +386,7 @@ impl BytesHeld {
         let Self { standing, moving, answers, unread, .. } = self;
         let (first, second, third) = match kind {
             Kind::Standing => (standing, None, None),
-            Kind::Arriving => (moving, None, None),
+            Kind::Arriving | Kind::Task => (moving, None, None),
             Kind::Answer => (moving, Some(answers), None),
             Kind::Unread => (moving, Some(answers), Some(unread)),
         };

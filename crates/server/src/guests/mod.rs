@@ -17,7 +17,7 @@ use std::{
 
 use tokio::{
     sync::{Notify, Semaphore},
-    time::{Instant, interval, timeout},
+    time::{Instant, timeout},
 };
 
 pub(crate) use self::{
@@ -30,12 +30,13 @@ use crate::{Bounds, connection::Address, handshakes::FailedHandshakes, wire::Unr
 /// that small messages never have to.
 const ROOMS_PART: usize = 3;
 
-/// Pages that are built at the same time for all connections: each needs a few megabytes meanwhile.
-const PAGES: usize = 16;
+/// Large answers, pages or descriptions, that are built at the same time for all connections: each
+/// needs a few megabytes meanwhile, which nothing accounts for.
+const BUILDING: usize = 8;
 
-/// Large answers, pages or others, that are built at the same time for one connection. A client may ask
-/// for very many at once, and each takes a shard's or the store's time.
-const BUILDING_OF_ONE: usize = 2;
+/// The same for one connection. A client may ask for very many at once, and each takes a shard's or the
+/// store's time.
+pub(crate) const BUILDING_OF_ONE: usize = 2;
 
 /// A connection gets further large answers while those that it has yet to read are less than one part
 /// in so many of the bytes in flight.
@@ -64,13 +65,15 @@ pub(crate) struct Guests {
     turned_away: Arc<Semaphore>,
     /// Room for large messages, in units of [`guest::UNIT`].
     rooms: Arc<Semaphore>,
-    /// Pages that may be built.
-    pages: Arc<Semaphore>,
+    /// Large answers that may be built.
+    building: Arc<Semaphore>,
     /// Bytes that were taken without waiting for room.
     taken: AtomicUsize,
     began: Instant,
     /// Answers that their clients have yet to read.
     unread: Mutex<Vec<Weak<UnreadAnswer>>>,
+    /// A connection was evicted, whose answers must be dropped.
+    evicted: Arc<Notify>,
     pub(crate) evictions: Evictions,
     pub(crate) failed_handshakes: FailedHandshakes,
 }
@@ -101,10 +104,11 @@ impl Guests {
             left: Notify::new(),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             rooms: Arc::new(Semaphore::new(rooms)),
-            pages: Arc::new(Semaphore::new(PAGES)),
+            building: Arc::new(Semaphore::new(BUILDING)),
             taken: AtomicUsize::new(0),
             began: Instant::now(),
             unread: Mutex::default(),
+            evicted: Arc::default(),
             evictions: Evictions::default(),
             failed_handshakes: FailedHandshakes::default(),
         })
@@ -154,6 +158,7 @@ impl Guests {
     fn let_go(&self, here: &mut Here, guest: &Guest, why: Evicted) {
         here.guests.remove(&guest.number);
         guest.evict(why);
+        self.evicted.notify_one();
         self.evictions.count(why, &guest.address);
     }
 
@@ -211,18 +216,20 @@ impl Guests {
         lock(&self.unread).push(Arc::downgrade(answer));
     }
 
-    /// Drops answers that are not read in time, until the listener is dropped.
+    /// Drops answers that are not read in time or whose connection is evicted, until the listener is
+    /// dropped.
     pub(crate) fn take_back(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
-        let guests = Arc::downgrade(self);
-        let mut look = interval((self.bounds.stall() / 4).max(Duration::from_millis(1)));
+        let (guests, evicted) = (Arc::downgrade(self), Arc::clone(&self.evicted));
+        let look = (self.bounds.stall() / 4).max(Duration::from_millis(1));
         async move {
             loop {
-                look.tick().await;
                 let Some(guests) = guests.upgrade() else { return };
                 // Dropping an answer may lock `unread`, so take the list out first.
                 let mut answers = std::mem::take(&mut *lock(&guests.unread));
                 answers.retain(|answer| answer.upgrade().is_some_and(|it| !it.take_back()));
                 lock(&guests.unread).append(&mut answers);
+                drop(guests);
+                drop(timeout(look, evicted.notified()).await);
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod foreign;
 mod frames;
+mod parts;
 mod sent;
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
 };
 
 use abide_core::operation::CallError;
-use abide_proto::{codec, error, generated::ErrorDetail};
+use abide_proto::{error, generated::ErrorDetail};
 use futures_util::{
     Stream, StreamExt as _,
     stream::{self, BoxStream, Empty},
@@ -32,7 +33,8 @@ use tonic::{
 use self::{foreign::Foreign, frames::Sender};
 pub(crate) use self::{
     frames::{Frames, MessageStream, Received},
-    sent::{Parts, Piece, Sent, UnreadAnswer},
+    parts::MessageParts,
+    sent::{Piece, Sent, UnreadAnswer},
 };
 use crate::guests::{self, Charge, Guest};
 
@@ -82,16 +84,15 @@ pub(crate) async fn answer(
     let extensions = response.extensions_mut();
     let told = extensions.remove::<Handed<Pieces>>().and_then(|told| told.take());
     let whole = extensions.remove::<Handed<Piece>>().and_then(|whole| whole.take());
-    let charge = extensions.remove::<Handed<Charge>>().and_then(|charge| charge.take());
     Ok(response.map(|body| match (told, whole) {
         (Some(pieces), _) => Sent::pieces(pieces, guest, open),
         (None, Some(piece)) => Sent::whole(piece, guest, open),
-        (None, None) => Sent::body(body, charge, guest, open),
+        (None, None) => Sent::body(body, guest, open),
     }))
 }
 
 fn refuse(status: Status, guest: Arc<Guest>, open: guests::Request) -> http::Response<Sent> {
-    status.into_http::<Body>().map(|body| Sent::body(body, None, guest, open))
+    status.into_http::<Body>().map(|body| Sent::body(body, guest, open))
 }
 
 /// The parts of an answer that is encoded here.
@@ -139,7 +140,7 @@ pub(crate) struct Sending<T> {
 
 impl<T: Message> From<Sending<T>> for Piece {
     fn from(Sending { message, charges }: Sending<T>) -> Self {
-        Self { parts: Bytes::from(codec::encode(&message)).into(), charges }
+        Self { parts: MessageParts::framed(&message, &[]), charges }
     }
 }
 
@@ -161,14 +162,13 @@ pub(crate) fn encoded<T: Message + Default>(piece: Piece) -> Response<T> {
     response
 }
 
-/// An answer whose bytes count until it is read.
-pub(crate) fn charged<T: Message>(message: T, guest: &Arc<Guest>) -> Response<T> {
-    let charge = guest.answered(message.encoded_len());
-    let mut response = Response::new(message);
-    if let Some(charge) = charge {
-        response.extensions_mut().insert(Handed::new(charge));
+/// An answer whose bytes count until it is read. A large one is encoded at once, because as a message
+/// it may take several times as much memory.
+pub(crate) fn charged<T: Message + Default>(message: T, guest: &Arc<Guest>) -> Response<T> {
+    match guest.answered(message.encoded_len()) {
+        Some(charge) => encoded(Sending { message, charges: vec![charge] }.into()),
+        None => Response::new(message),
     }
-    response
 }
 
 /// The status for a request or stream that the server has no room for. Nothing was changed.

@@ -4,7 +4,6 @@
 //! again.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -18,7 +17,7 @@ use hyper::body::{Body as _, Frame};
 use prost::bytes::Bytes;
 use tonic::{Status, body::Body, codegen::http::HeaderMap};
 
-use super::Pieces;
+use super::{MessageParts, Pieces};
 use crate::guests::{Charge, Evicted, Guest, Kind, Request};
 
 /// Bytes of a large message that are passed to the transport at once: two HTTP/2 frames. Bytes that
@@ -27,74 +26,20 @@ const CHUNK: usize = 32 << 10;
 
 /// An encoded message, in parts that follow each other, and the charges for it.
 pub(crate) struct Piece {
-    pub(crate) parts: Parts,
+    pub(crate) parts: MessageParts,
     pub(crate) charges: Vec<Charge>,
-}
-
-/// Bytes in parts. A part is released when it has been sent.
-#[derive(Default)]
-pub(crate) struct Parts(VecDeque<Bytes>);
-
-impl Parts {
-    pub(crate) fn push(&mut self, part: Bytes) {
-        if !part.is_empty() {
-            self.0.push_back(part);
-        }
-    }
-
-    /// Number of bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(Bytes::len).sum()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All bytes, if they are one part and no more than a chunk.
-    fn small(&mut self) -> Option<Bytes> {
-        match self.0.len() {
-            0 => Some(Bytes::new()),
-            1 => self.0.pop_front_if(|part| part.len() < CHUNK),
-            _ => None,
-        }
-    }
-
-    /// Copies and takes the next bytes, at most so many.
-    pub(crate) fn next(&mut self, most: usize) -> Vec<u8> {
-        let mut chunk = Vec::with_capacity(most.min(self.len()));
-        while let Some(part) = self.0.front_mut() {
-            let room = most - chunk.len();
-            if room == 0 {
-                break;
-            }
-            chunk.extend_from_slice(&part.split_to(room.min(part.len())));
-            if part.is_empty() {
-                self.0.pop_front();
-            }
-        }
-        chunk
-    }
-}
-
-impl From<Bytes> for Parts {
-    fn from(bytes: Bytes) -> Self {
-        let mut parts = Self::default();
-        parts.push(bytes);
-        parts
-    }
 }
 
 /// The source of an answer.
 enum Source {
     /// Messages that are encoded here.
     Pieces(Pieces),
-    /// A body that the transport encodes, and the charge for it if it is large.
-    Body(Body, Option<Charge>),
+    /// A body that the transport encodes, which is small.
+    Body(Body),
 }
 
 /// The next part of an answer.
-enum Next {
+enum NextPart {
     Piece(Piece),
     Trailers(HeaderMap),
 }
@@ -106,22 +51,21 @@ enum NextFrame {
 }
 
 impl Source {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<NextPart, Status>>> {
         match self {
             Self::Pieces(pieces) => {
                 let piece = ready!(pieces.poll_next_unpin(context));
-                let end = || Ok(Next::Trailers(trailers(&Status::ok(""))));
-                Poll::Ready(Some(piece.map_or_else(end, |piece| piece.map(Next::Piece))))
+                let end = || Ok(NextPart::Trailers(trailers(&Status::ok(""))));
+                Poll::Ready(Some(piece.map_or_else(end, |piece| piece.map(NextPart::Piece))))
             }
-            Self::Body(body, charge) => {
+            Self::Body(body) => {
                 let frame = ready!(Pin::new(body).poll_frame(context));
                 Poll::Ready(frame.map(|frame| {
                     Ok(match frame?.into_data() {
-                        Ok(bytes) => Next::Piece(Piece {
-                            parts: bytes.into(),
-                            charges: charge.take().into_iter().collect(),
-                        }),
-                        Err(frame) => Next::Trailers(frame.into_trailers().unwrap_or_default()),
+                        Ok(bytes) => {
+                            NextPart::Piece(Piece { parts: bytes.into(), charges: Vec::new() })
+                        }
+                        Err(frame) => NextPart::Trailers(frame.into_trailers().unwrap_or_default()),
                     })
                 }))
             }
@@ -144,38 +88,25 @@ impl Sent {
         Self::new(Source::Pieces(pieces), guest, open)
     }
 
-    /// An answer of one message that is encoded here.
+    /// An answer of one message that is encoded here. It must be read from now on, even if the
+    /// transport never asks for it because the peer has no window.
     pub(super) fn whole(piece: Piece, guest: Arc<Guest>, open: Request) -> Self {
-        let large = !piece.charges.is_empty();
         let pieces: Pieces = Box::pin(stream::iter([Ok(piece)]));
-        Self::new(Source::Pieces(pieces), guest, open).read_from_now_on(large)
+        let mut sent = Self::new(Source::Pieces(pieces), guest, open);
+        sent.answer.wait_for_transport();
+        sent.watch();
+        sent
     }
 
-    pub(super) fn body(
-        body: Body,
-        charge: Option<Charge>,
-        guest: Arc<Guest>,
-        open: Request,
-    ) -> Self {
-        let large = charge.is_some();
-        Self::new(Source::Body(body, charge), guest, open).read_from_now_on(large)
-    }
-
-    /// A large answer must be read from now on, even if the transport never asks for it because the
-    /// peer has no window.
-    fn read_from_now_on(mut self, large: bool) -> Self {
-        if large {
-            self.answer.wait_for_transport();
-            self.watch();
-        }
-        self
+    pub(super) fn body(body: Body, guest: Arc<Guest>, open: Request) -> Self {
+        Self::new(Source::Body(body), guest, open)
     }
 
     fn new(source: Source, guest: Arc<Guest>, open: Request) -> Self {
-        let left = Left {
+        let left = RestOfAnswer {
             source: Some(source),
             unasked: false,
-            parts: Parts::default(),
+            parts: MessageParts::default(),
             charges: Vec::new(),
         };
         let answer = UnreadAnswer { guest, left: Mutex::new(left), unread: Arc::default() };
@@ -240,7 +171,7 @@ impl hyper::body::Body for Sent {
     fn is_end_stream(&self) -> bool {
         let left = self.answer.left();
         let at_end = match &left.source {
-            Some(Source::Body(body, _)) => left.parts.is_empty() && body.is_end_stream(),
+            Some(Source::Body(body)) => left.parts.is_empty() && body.is_end_stream(),
             Some(Source::Pieces(_)) | None => false,
         };
         self.ended || at_end
@@ -250,18 +181,18 @@ impl hyper::body::Body for Sent {
 /// An answer that the peer is reading.
 pub(crate) struct UnreadAnswer {
     guest: Arc<Guest>,
-    left: Mutex<Left>,
+    left: Mutex<RestOfAnswer>,
     unread: Arc<Outstanding>,
 }
 
 /// The rest of an answer.
-struct Left {
+struct RestOfAnswer {
     /// `None` after the answer was dropped because it was not read.
     source: Option<Source>,
     /// The transport has not asked for any of it, which counts as a chunk that is not read.
     unasked: bool,
     /// The part of the last message that was not passed to the transport.
-    parts: Parts,
+    parts: MessageParts,
     /// The charges for that message.
     charges: Vec<Charge>,
 }
@@ -284,19 +215,21 @@ impl UnreadAnswer {
     /// The next chunk, or the end.
     fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<NextFrame, Status>>> {
         let mut left = self.left();
-        let Left { source, unasked, parts, charges } = &mut *left;
+        let RestOfAnswer { source, unasked, parts, charges } = &mut *left;
         if std::mem::take(unasked) {
             self.unread.moved(&self.guest);
             self.unread.chunks.fetch_sub(1, Relaxed);
         }
         let Some(source) = source else {
-            return Poll::Ready(Some(Err(self.guest.status(Evicted::Unread))));
+            let refusal = self.guest.refusal();
+            let unread = || self.guest.status(Evicted::Unread);
+            return Poll::Ready(Some(Err(refusal.unwrap_or_else(unread))));
         };
         if parts.is_empty() {
             ready!(self.guest.poll_reads(context));
             let mut piece = match ready!(source.poll_next(context)) {
-                Some(Ok(Next::Piece(piece))) => piece,
-                Some(Ok(Next::Trailers(trailers))) => {
+                Some(Ok(NextPart::Piece(piece))) => piece,
+                Some(Ok(NextPart::Trailers(trailers))) => {
                     return Poll::Ready(Some(Ok(NextFrame::Trailers(trailers))));
                 }
                 Some(Err(status)) => return Poll::Ready(Some(Err(status))),
@@ -306,7 +239,7 @@ impl UnreadAnswer {
             if let Some(more @ 1..) = piece.parts.len().checked_sub(charged) {
                 piece.charges.push(self.guest.take(more, Kind::Unread));
             }
-            if let Some(small) = piece.parts.small() {
+            if let Some(small) = piece.parts.take_small(CHUNK) {
                 return Poll::Ready(Some(Ok(NextFrame::Data(self.counted(small, piece.charges)))));
             }
             (*parts, *charges) = (piece.parts, piece.charges);
@@ -325,26 +258,35 @@ impl UnreadAnswer {
         self.unread.moved(&self.guest);
         self.unread.chunks.fetch_add(1, Relaxed);
         let (unread, guest) = (Arc::clone(&self.unread), Arc::clone(&self.guest));
-        Bytes::from_owner(Counted { bytes, _charges: charges, unread, guest })
+        Bytes::from_owner(CountedBytes { bytes, _charges: charges, unread, guest })
     }
 
-    /// Drops the rest if nothing was read for too long. Returns whether it did.
+    /// Drops the rest if the connection is evicted, or if nothing was read for too long. Returns
+    /// whether it did. The transport does not ask for more while the peer has no window, so an
+    /// evicted connection would keep the rest until it ends.
     pub(crate) fn take_back(&self) -> bool {
         let guests = self.guest.guests();
         let until = self.unread.moved_ms.load(Relaxed).saturating_add(guests.bounds().stall_ms);
         let read = self.unread.chunks.load(Relaxed) == 0 || guests.now_ms() < until;
-        if read || self.guest.trusted() {
+        let evicted = self.guest.is_evicted();
+        if !evicted && (read || self.guest.trusted()) {
             return false;
         }
-        let nothing =
-            Left { source: None, unasked: false, parts: Parts::default(), charges: Vec::new() };
+        let nothing = RestOfAnswer {
+            source: None,
+            unasked: false,
+            parts: MessageParts::default(),
+            charges: Vec::new(),
+        };
         let left = std::mem::replace(&mut *self.left(), nothing);
         drop(left);
-        self.guest.lost(Evicted::Unread);
+        if !evicted {
+            self.guest.lost(Evicted::Unread);
+        }
         true
     }
 
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, RestOfAnswer> {
         // A poisoned lock is fine: the data is consistent whenever the lock is released, even by a
         // panic.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
@@ -358,20 +300,20 @@ impl Outstanding {
 }
 
 /// Bytes that were passed to the transport.
-struct Counted<T> {
+struct CountedBytes<T> {
     bytes: T,
     _charges: Vec<Charge>,
     unread: Arc<Outstanding>,
     guest: Arc<Guest>,
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Counted<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for CountedBytes<T> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 }
 
-impl<T> Drop for Counted<T> {
+impl<T> Drop for CountedBytes<T> {
     fn drop(&mut self) {
         self.unread.moved(&self.guest);
         self.unread.chunks.fetch_sub(1, Relaxed);

@@ -31,7 +31,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 use tonic::{
-    Code, Status,
+    Code, Status, Streaming,
     body::Body,
     codegen::{Service, http},
     transport::Channel,
@@ -251,12 +251,8 @@ async fn followers_that_read_nothing_share_the_bound() {
     assert_eq!(evictions(&server, "greedy").await, 0);
 }
 
-/// Time stands still, so no task is late: others get the tasks because the stream was given up.
-#[tokio::test]
-async fn a_worker_that_stops_reading_loses_its_tasks_to_others() {
-    let bounds = Bounds { stall_ms: 200, ..Bounds::default() };
-    let server = server(Config { bounds, ..config() }).await;
-    let transport = transport(&server);
+/// A worker with credit for a thousand tasks, which reads none of them.
+async fn deaf_worker(server: &Server) -> Streaming<wire::ServerFrame> {
     let hello = wire::Hello {
         protocol_version: PROTOCOL_VERSION,
         session: "deaf".into(),
@@ -275,14 +271,43 @@ async fn a_worker_that_stops_reading_loses_its_tasks_to_others() {
         ..wire::WorkerFrame::default()
     };
     let said = stream::iter([frame]).chain(stream::pending());
-    let mut deaf = WorkersClient::new(narrow_channel(&server).await);
-    let told = deaf.connect(said).await.expect("it connects").into_inner();
+    let mut deaf = WorkersClient::new(narrow_channel(server).await);
+    deaf.connect(said).await.expect("it connects").into_inner()
+}
+
+/// Time stands still, so no task is late: others get the tasks because the stream was given up.
+#[tokio::test]
+async fn a_worker_that_stops_reading_loses_its_tasks_to_others() {
+    let bounds = Bounds { stall_ms: 200, ..Bounds::default() };
+    let server = server(Config { bounds, ..config() }).await;
+    let transport = transport(&server);
+    let told = deaf_worker(&server).await;
     for n in 0..1_000 {
         start(&*transport, &format!("a-workflow-with-a-rather-long-name-{n}"), "hello").await;
     }
     until_unread(&server).await;
     let mut session = connect(&*transport, "other").await;
     for _ in 0..1_000 {
+        crate::support::next_work(&mut session).await;
+    }
+    drop(told);
+}
+
+/// Its credit would be for more than the bound.
+#[tokio::test]
+async fn large_tasks_count_before_their_worker_reads_them() {
+    let server = small(Bounds::default()).await;
+    let transport = transport(&server);
+    let told = deaf_worker(&server).await;
+    for n in 0..30 {
+        let mut call = start_call(&format!("large-{n}"), "hello");
+        call.spec.input = vec![Payload::new(vec![7; 200 << 10])];
+        ask(&*transport, call).await.expect("it starts");
+        assert!(figure(&server, "abide_bytes_in_flight").await <= 3 << 20);
+    }
+    assert_eq!(evictions(&server, "greedy").await, 1, "6 MB do not fit");
+    let mut session = connect(&*transport, "other").await;
+    for _ in 0..30 {
         crate::support::next_work(&mut session).await;
     }
     drop(told);

@@ -53,7 +53,7 @@ use abide_store::rows::RegistryRow;
 use self::{
     holdings::{Holdings, Release},
     options::Term,
-    round::{Dead, Request},
+    round::{Dead, LeaseRequest},
     watch::Watches,
 };
 
@@ -110,7 +110,7 @@ pub struct Lease {
     name_taken: bool,
     /// The row of a live node with which this one cannot share the shards.
     stranger: Option<String>,
-    request: Option<Request>,
+    request: Option<LeaseRequest>,
     round_at: Duration,
     seen_at: Duration,
     outputs: VecDeque<LeaseOutput>,

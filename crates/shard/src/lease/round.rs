@@ -28,7 +28,7 @@ pub(super) struct Dead {
 
 /// The request in flight to the store.
 #[derive(Clone, Debug)]
-pub(super) enum Request {
+pub(super) enum LeaseRequest {
     Read,
     Renewal { state: NodeState, shards: BTreeSet<ShardId> },
     Expulsion,
@@ -91,7 +91,7 @@ impl Lease {
     fn ask_read(&mut self) {
         self.curious = false;
         self.reading_since = self.seen_at;
-        self.request = Some(Request::Read);
+        self.request = Some(LeaseRequest::Read);
         self.outputs.push_back(LeaseOutput::ReadRegistry);
     }
 
@@ -114,7 +114,7 @@ impl Lease {
             lease: Some(self.options.lease),
             address: self.options.address.clone(),
         };
-        self.request = Some(Request::Renewal { state, shards });
+        self.request = Some(LeaseRequest::Renewal { state, shards });
         let name = self.row_name();
         self.put(name, self.version, &row);
     }
@@ -132,7 +132,7 @@ impl Lease {
             lease: row.and_then(|row| row.lease),
             address: row.map_or_else(String::new, |row| row.address.clone()),
         };
-        self.request = Some(Request::Expulsion);
+        self.request = Some(LeaseRequest::Expulsion);
         self.put(name, version, &row);
     }
 
@@ -146,7 +146,7 @@ impl Lease {
     }
 
     pub(super) fn registry_read(&mut self, rows: Vec<RegistryRow>) {
-        if matches!(self.request, Some(Request::Read)) {
+        if matches!(self.request, Some(LeaseRequest::Read)) {
             self.request = None;
             self.read_at = self.reading_since;
             self.survey(&rows);
@@ -154,19 +154,19 @@ impl Lease {
     }
 
     pub(super) fn read_failed(&mut self) {
-        if matches!(self.request, Some(Request::Read)) {
+        if matches!(self.request, Some(LeaseRequest::Read)) {
             self.pause();
         }
     }
 
     pub(super) fn written(&mut self) {
         match self.request.take() {
-            Some(Request::Renewal { state, shards }) => self.renewed(state, &shards),
-            Some(Request::Expulsion) => {
+            Some(LeaseRequest::Renewal { state, shards }) => self.renewed(state, &shards),
+            Some(LeaseRequest::Expulsion) => {
                 self.outputs.push_back(LeaseOutput::Tell);
                 self.ask_expulsion();
             }
-            other @ (Some(Request::Read) | None) => self.request = other,
+            other @ (Some(LeaseRequest::Read) | None) => self.request = other,
         }
     }
 
@@ -190,23 +190,23 @@ impl Lease {
 
     pub(super) fn write_refused(&mut self) {
         match self.request.take() {
-            Some(Request::Renewal { .. }) => self.fence(),
-            Some(Request::Expulsion) => self.ask_expulsion(),
-            other @ (Some(Request::Read) | None) => self.request = other,
+            Some(LeaseRequest::Renewal { .. }) => self.fence(),
+            Some(LeaseRequest::Expulsion) => self.ask_expulsion(),
+            other @ (Some(LeaseRequest::Read) | None) => self.request = other,
         }
     }
 
     pub(super) fn write_failed(&mut self) {
         match &self.request {
-            Some(Request::Renewal { .. }) => {
+            Some(LeaseRequest::Renewal { .. }) => {
                 self.unsure = true;
                 self.pause();
             }
-            Some(Request::Expulsion) => {
+            Some(LeaseRequest::Expulsion) => {
                 self.dead.clear();
                 self.pause();
             }
-            Some(Request::Read) | None => {}
+            Some(LeaseRequest::Read) | None => {}
         }
     }
 
