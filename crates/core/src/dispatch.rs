@@ -15,7 +15,6 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueKey {
     pub namespace: NamespaceId,
-    /// The queue's name.
     pub queue: String,
     /// What kind of work. Queries are workflow work.
     pub kind: WorkKind,
@@ -26,7 +25,6 @@ pub struct QueueKey {
 pub enum WorkKind {
     /// Workflow and query tasks.
     Workflow,
-    /// Activity tasks.
     Activity,
 }
 
@@ -53,18 +51,14 @@ impl WorkKind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Worker {
     pub session: SessionId,
-    /// Who it is.
     pub identity: String,
-    /// Its code.
     pub build: Option<BuildId>,
 }
 
 /// Work on its way to a worker.
 #[derive(Clone, Debug)]
 pub enum Dispatch {
-    /// A workflow task.
     Workflow {
-        /// Names it.
         token: TaskToken,
         /// What is not in the log.
         given: GivenTask,
@@ -75,22 +69,17 @@ pub enum Dispatch {
         /// None if they are not at hand; then the worker asks for the history.
         recent: Option<Vec<Bytes>>,
     },
-    /// An activity task.
     Activity {
-        /// Names it.
         token: ActivityToken,
-        /// What to run.
         given: Box<ActivityGiven>,
         /// It was taken with the completion that scheduled it, and costs no credit of the queue.
         eager: bool,
     },
     /// A query task, on the state after the last completed task.
     Query {
-        /// Names it.
         token: QueryToken,
         /// The last event that the worker must have.
         last_event: EventNumber,
-        /// What is asked.
         query: QueryRequest,
     },
 }

@@ -54,7 +54,6 @@ pub struct ChildClosed {
     pub initiated: EventNumber,
     /// First run of the child: proves to the parent that the child has started.
     pub first_run: RunId,
-    /// Run that closed.
     pub run: RunId,
     pub outcome: RunOutcome,
 }

@@ -80,7 +80,6 @@ pub enum FailureKind {
     /// User code.
     #[default]
     Application,
-    /// A deadline passed.
     Timeout(TimeoutKind),
     /// A requested cancellation took effect.
     Cancelled,

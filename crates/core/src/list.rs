@@ -24,7 +24,6 @@ pub struct RunRow {
     pub start_key: Option<String>,
     /// When the run started.
     pub started_at: Timestamp,
-    /// When it closed.
     pub closed_at: Option<Timestamp>,
     /// Memo, search attributes and the like, opaque to stores.
     pub details: Bytes,
@@ -113,7 +112,6 @@ pub struct WaitRow {
     pub kind: WaitKind,
     /// Name of the signal, key of the condition or approval, id of the timer.
     pub name: String,
-    /// Since when.
     pub since: Timestamp,
     /// Until when; [`Timestamp::NEVER`] without a deadline.
     pub until: Timestamp,
@@ -202,7 +200,6 @@ impl WaitKind {
 pub enum WaitEnd {
     /// Its time comes, which is what is waited for.
     Time,
-    /// A signal comes.
     Signal,
     /// The condition becomes true.
     Condition,
@@ -215,13 +212,11 @@ pub enum WaitEnd {
 /// Which runs to list. Empty lists everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only this namespace.
     pub namespace: Option<NamespaceId>,
     /// Only these namespaces, which an engine knows; none means all.
     pub known: BTreeSet<NamespaceId>,
     /// Only this workflow id.
     pub workflow: Option<WorkflowId>,
-    /// Only this type.
     pub workflow_type: Option<String>,
     /// Only these statuses; none means all.
     pub statuses: Vec<RunStatus>,
@@ -260,7 +255,6 @@ impl RunFilter {
 /// Which waits to list. Empty lists everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitFilter {
-    /// Only this namespace.
     pub namespace: Option<NamespaceId>,
     /// Only these namespaces, which an engine knows; none means all.
     pub known: BTreeSet<NamespaceId>,
@@ -270,7 +264,6 @@ pub struct WaitFilter {
     pub workflow: Option<WorkflowId>,
     /// Only waits of workflows of this type.
     pub workflow_type: Option<String>,
-    /// Only this kind.
     pub kind: Option<WaitKind>,
     /// Only this name; needs a kind.
     pub name: Option<String>,

@@ -22,7 +22,6 @@ pub enum Report {
     /// A workflow task could not be run.
     FailTask {
         token: TaskToken,
-        /// What went wrong.
         cause: TaskFailureCause,
         failure: Failure,
         /// How code and history differ, if they do.
@@ -73,9 +72,7 @@ pub enum ReportAnswer {
         /// Code asked for the activity to be cancelled.
         cancel_requested: bool,
     },
-    /// It is done.
     Done {
-        /// To which run.
         run: RunId,
         /// It was done before.
         repeat: bool,
@@ -110,7 +107,6 @@ pub struct TaskToken {
 pub struct QueryToken {
     pub workflow: WorkflowKey,
     pub run: RunId,
-    /// The caller's ticket.
     pub ticket: Ticket,
     /// How often the query was handed out.
     pub attempt: u32,

@@ -25,7 +25,6 @@ pub enum Tally {
 /// Which waits are counted. Those without an end never are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTally {
-    /// Only this namespace.
     pub namespace: Option<NamespaceId>,
     /// Only these namespaces, which an engine knows; none means all.
     pub known: BTreeSet<NamespaceId>,
@@ -51,12 +50,7 @@ pub enum TallyGroup {
         kind: WaitKind,
     },
     /// Runs of one type that stand alike.
-    Runs {
-        /// How they stand.
-        status: RunStatus,
-        /// Their type.
-        workflow_type: String,
-    },
+    Runs { status: RunStatus, workflow_type: String },
 }
 
 /// How many there are.

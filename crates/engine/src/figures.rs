@@ -74,7 +74,6 @@ pub struct Figures {
 pub struct CommitTimes {
     /// Cumulative number of commits that took no longer than each bound.
     pub within: Vec<(Duration, u64)>,
-    /// Number of commits.
     pub count: u64,
     /// Sum of all latencies.
     pub total: Duration,
@@ -154,7 +153,6 @@ pub(crate) struct Counters {
     faults: [Counter; StoreFault::ALL.len()],
 }
 
-/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

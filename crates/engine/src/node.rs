@@ -99,7 +99,6 @@ pub(crate) struct Node {
     /// Owner name in the shards' rows: unique per process, even for processes of the same node.
     pub(crate) owner: String,
     pub(crate) gauge: Gauge,
-    /// Counters for metrics.
     pub(crate) counters: Counters,
     /// Current problems, for [`Health`].
     pub(crate) watch: Watch,

@@ -30,7 +30,6 @@ pub enum Node {
         /// Identifies the condition in history.
         condition: Condition,
         signal: String,
-        /// Number of signals.
         at_least: u64,
         /// At most this long, or without limit; zero does not wait.
         timeout: Option<Duration>,

@@ -83,7 +83,6 @@ const EXTENSION: u32 = 1;
 pub(super) enum Encoder<'a> {
     /// Bytes that were read from a log.
     Stored(&'a Bytes),
-    /// A new body.
     Fresh(generated::Body),
 }
 

@@ -18,7 +18,6 @@ pub struct RunTarget {
     pub run: Option<RunId>,
 }
 
-/// Sends a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
     pub target: RunTarget,
@@ -32,22 +31,17 @@ pub struct Signal {
 pub struct Cancel {
     pub target: RunTarget,
     pub reason: String,
-    /// Who asks.
     pub identity: String,
-    /// Idempotency key.
     pub key: Option<Key>,
 }
 
-/// Ends a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terminate {
     pub target: RunTarget,
     pub reason: String,
-    /// Who does it.
     pub identity: String,
     /// Data for the record.
     pub details: Payloads,
-    /// Idempotency key.
     pub key: Option<Key>,
 }
 
@@ -56,20 +50,15 @@ pub struct Terminate {
 pub struct Pause {
     pub target: RunTarget,
     pub reason: String,
-    /// Who does it.
     pub identity: String,
-    /// Idempotency key.
     pub key: Option<Key>,
 }
 
-/// Ends a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpause {
     pub target: RunTarget,
     pub reason: String,
-    /// Who does it.
     pub identity: String,
-    /// Idempotency key.
     pub key: Option<Key>,
 }
 
@@ -77,16 +66,13 @@ pub struct Unpause {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RescheduleTimer {
     pub target: RunTarget,
-    /// What is moved.
     pub what: Movable,
     /// The new due time.
     pub fire_at: Timestamp,
     /// How long that is from now, if the caller asked so. A repeat with the same key is then the
     /// same request, although its due time is another.
     pub after: Option<Duration>,
-    /// Who does it.
     pub identity: String,
-    /// Idempotency key.
     pub key: Option<Key>,
 }
 
@@ -94,14 +80,11 @@ pub struct RescheduleTimer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     pub target: RunTarget,
-    /// Who does it.
     pub identity: String,
 }
 
-/// It is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// To which run.
     pub run: RunId,
     /// It was done before.
     pub repeat: bool,

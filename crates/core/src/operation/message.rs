@@ -49,29 +49,22 @@ pub enum UpdateWait {
 pub enum UpdateAnswer {
     /// It is so far.
     Reached {
-        /// In which run.
         run: RunId,
-        /// How far.
         stage: Stage,
     },
-    /// Code rejected it.
     Rejected(Failure),
 }
 
-/// Asks a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     pub target: RunTarget,
-    /// What is asked.
     pub query: QueryRequest,
 }
 
 /// A question to the workflow's code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryRequest {
-    /// The handler's name.
     pub name: String,
-    /// Arguments.
     pub input: Payloads,
     /// Context that the caller passes along.
     pub header: PayloadMap,

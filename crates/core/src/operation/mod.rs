@@ -80,7 +80,6 @@ macro_rules! operations {
         pub enum OperationName { $($run,)* $($read,)* }
 
         impl OperationName {
-            /// All operations.
             pub const ALL: &[Self] = &[$(Self::$run,)* $(Self::$read,)*];
         }
 

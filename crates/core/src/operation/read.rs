@@ -50,7 +50,6 @@ pub struct RunRows {
     pub more: bool,
 }
 
-/// Counts runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountRuns {
     pub filter: RunFilter,

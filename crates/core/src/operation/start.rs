@@ -14,11 +14,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
     pub workflow: WorkflowKey,
-    /// What it runs.
     pub spec: RunSpec,
-    /// Who asks.
     pub identity: String,
-    /// Idempotency key.
     pub key: Option<Key>,
     /// What if a run is open.
     pub conflict: ConflictPolicy,

@@ -9,7 +9,6 @@ use crate::{
     run::{Close, ShownWait},
 };
 
-/// Shows a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Describe {
     pub target: RunTarget,
@@ -25,7 +24,6 @@ pub struct AwaitClose {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
     pub run: RunId,
-    /// How it closed.
     pub how: Close,
     /// With what; none if another run goes on.
     pub outcome: Option<RunOutcome>,

@@ -130,7 +130,6 @@ pub enum Step<'a> {
 pub enum ActivityClose<'a> {
     Completed(&'a ActivityCompleted),
     Failed(&'a ActivityFailed),
-    /// A deadline passed.
     TimedOut(&'a ActivityTimedOut),
     /// Code had requested its cancellation.
     Cancelled(&'a ActivityCancelled),

@@ -21,7 +21,6 @@ pub(super) enum Role<'a> {
     Failed,
     /// Result of a command.
     Command,
-    /// Input from outside.
     Input,
 }
 

@@ -535,7 +535,6 @@ impl Activity {
 /// What a worker gets to run an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivityGiven {
-    /// What to run.
     pub spec: crate::event::ActivitySpec,
     /// Identifies the activity over all attempts.
     pub execution: crate::ids::ExecutionId,

@@ -41,7 +41,6 @@ impl<'a> Draft<'a> {
         self.body(Body::new(fact));
     }
 
-    /// Numbers a body.
     pub(super) fn body(&mut self, body: Body) {
         self.body_at(self.context.now, body);
     }

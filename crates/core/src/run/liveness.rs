@@ -29,7 +29,6 @@ pub enum Liveness {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResumeSource {
     Task,
-    /// A due time.
     Due,
     /// The end of an activity.
     Activity,

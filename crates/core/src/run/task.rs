@@ -34,7 +34,6 @@ use crate::{
 /// What a worker gets beside the history up to [`Run::last_event`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenTask {
-    /// Names the start.
     pub start: StartId,
     pub attempt: u32,
     /// Number of the last TaskCompleted, on which the task builds.

@@ -66,6 +66,9 @@ struct BytesHeld {
     standing: usize,
     /// Total of moving bytes.
     moving: usize,
+    /// The part of `moving` that belongs to tasks. They also weigh as if they were standing: a worker
+    /// asks for them, so it holds them from the beginning.
+    tasks: usize,
     /// The part of `moving` that belongs to answers.
     answers: usize,
     /// The part of `answers` that the peer has yet to read.
@@ -227,7 +230,8 @@ impl Guest {
     pub(super) fn weight(&self, now: u64) -> u128 {
         let held = lock(&self.held);
         let moving = u128::from(now).saturating_mul(held.moving as u128);
-        let standing = u128::from(STANDING_MS).saturating_mul(held.standing as u128);
+        let standing = (held.standing + held.tasks) as u128;
+        let standing = u128::from(STANDING_MS).saturating_mul(standing);
         moving.saturating_sub(held.began).saturating_add(standing)
     }
 
@@ -383,10 +387,11 @@ impl BytesHeld {
 
     /// The totals that bytes of this kind are part of.
     fn parts(&mut self, kind: Kind) -> impl Iterator<Item = &mut usize> {
-        let Self { standing, moving, answers, unread, .. } = self;
+        let Self { standing, moving, tasks, answers, unread, .. } = self;
         let (first, second, third) = match kind {
             Kind::Standing => (standing, None, None),
-            Kind::Arriving | Kind::Task => (moving, None, None),
+            Kind::Arriving => (moving, None, None),
+            Kind::Task => (moving, Some(tasks), None),
             Kind::Answer => (moving, Some(answers), None),
             Kind::Unread => (moving, Some(answers), Some(unread)),
         };

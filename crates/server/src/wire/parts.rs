@@ -44,7 +44,6 @@ impl MessageParts {
         }
     }
 
-    /// Number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(Bytes::len).sum()
     }

@@ -16,7 +16,6 @@ use crate::{message::Output, validate};
 pub(super) enum Request {
     /// From a client or an operator.
     Operation(Box<RunOperation>),
-    /// From a worker.
     Report(Box<Report>),
 }
 
