@@ -6,12 +6,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Bytes, Finding, Machine, Report, Victim, Watch};
 
-/// The most memory that a server may need, whatever strangers hold open. Beside other work the bound
-/// only tells bounded memory from memory that follows demand, which would be several gigabytes.
+/// The most memory that a server may need, whatever strangers hold open. Beside other work it serves
+/// more slowly, and so holds a little more.
 const fn most(machine: Machine) -> Bytes {
     match machine {
         Machine::Own => Bytes::mb(400),
-        Machine::Shared => Bytes::mb(1200),
+        Machine::Shared => Bytes::mb(500),
     }
 }
 
@@ -21,7 +21,7 @@ const SLOWEST: Duration = Duration::from_millis(250);
 /// Memory that may remain at the end: the engine's own, and what the allocator keeps.
 const fn left(machine: Machine) -> Bytes {
     match machine {
-        Machine::Own => Bytes::mb(150),
+        Machine::Own => Bytes::mb(200),
         Machine::Shared => Bytes::mb(300),
     }
 }
