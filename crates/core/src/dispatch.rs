@@ -6,7 +6,6 @@ use crate::{
     attempt::ActivityToken,
     ids::{BuildId, EventNumber, NamespaceId, SessionId},
     operation::QueryRequest,
-    payload::{map_size, size},
     report::{QueryToken, TaskToken},
     run::{ActivityGiven, GivenTask},
 };
@@ -82,22 +81,4 @@ pub enum Dispatch {
         last_event: EventNumber,
         query: QueryRequest,
     },
-}
-
-impl Dispatch {
-    /// Bytes of the user data in it, which may be large.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::Workflow { given, recent, .. } => {
-                let rows: usize = recent.iter().flatten().map(Bytes::len).sum();
-                let updates = given.updates.iter().map(|(_, update)| size(&update.input));
-                rows + updates.sum::<usize>()
-            }
-            Self::Activity { given, .. } => {
-                let heartbeat = given.heartbeat.as_deref().map_or(0, size);
-                size(&given.spec.input) + map_size(&given.spec.header) + heartbeat
-            }
-            Self::Query { query, .. } => size(&query.input),
-        }
-    }
 }

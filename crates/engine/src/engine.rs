@@ -37,7 +37,7 @@ use crate::{
     gauge::{Gauge, InFlight},
     health::Health,
     members::Members,
-    node::{Node, Post, ReplySender, Weigh},
+    node::{Node, Post, ReplySender},
     peers::{PeerAnswer, PeerMessage},
     route::{CallRoute, Destination},
     session::Session,
@@ -341,13 +341,7 @@ impl Engine {
 
     /// Connects a worker. Its work arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
-        self.connect_weighed(worker, None)
-    }
-
-    /// Connects a worker, and accounts for its tasks until it takes them: a worker that takes none may
-    /// have as many waiting as it gave credit for, however large they are.
-    pub fn connect_weighed(&self, worker: Worker, weigh: Option<Weigh>) -> Session {
-        let stream = self.node.connect(worker.session.clone(), weigh);
+        let stream = self.node.connect(worker.session.clone());
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 

@@ -37,5 +37,4 @@ pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};
 pub use gauge::{Gauge, InFlight};
 pub use health::{ClockStep, Damage, Health, StoreTrouble};
-pub use node::Weigh;
 pub use session::{Credits, Session};

@@ -53,37 +53,11 @@ pub(crate) enum Post {
     Forget(Ticket),
 }
 
-/// Accounts for the bytes of a worker's task from when it is sent until the worker has taken it from
-/// its session, when the returned value is dropped.
-pub type Weigh = Arc<dyn Fn(usize) -> Option<Box<dyn Send + Sync>> + Send + Sync>;
-
-/// What a session's stream delivers, and what is held until the session has taken the next.
-pub(crate) struct Sent {
-    pub(crate) given: Given,
-    pub(crate) work: InFlight,
-    pub(crate) weight: Option<Box<dyn Send + Sync>>,
-}
-
 /// Receiving end of a session's stream.
-pub(crate) type Stream = mpsc::UnboundedReceiver<Sent>;
+pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, InFlight)>;
 
 /// Sending end of a session's stream. The stream ends when this is dropped.
-#[derive(Clone)]
-pub(crate) struct StreamHandle {
-    sender: mpsc::UnboundedSender<Sent>,
-    weigh: Option<Weigh>,
-}
-
-impl StreamHandle {
-    /// Returns `false` if the stream has ended.
-    fn send(&self, given: Given, work: InFlight) -> bool {
-        let weight = match (&given, &self.weigh) {
-            (Given::Work(dispatch), Some(weigh)) => weigh(dispatch.size()),
-            (Given::Work(_) | Given::PresentAttempts(_), _) => None,
-        };
-        self.sender.send(Sent { given, work, weight }).is_ok()
-    }
-}
+pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, InFlight)>;
 
 /// Two clocks read within this time can be compared: it is far less than a clock step.
 const COMPARABLE: Duration = Duration::from_millis(100);
@@ -249,7 +223,7 @@ impl Node {
             NodeOutput::ToWorker(stream, given) => {
                 let work = matches!(given, Given::Work(_));
                 // The machine learns about the end of a stream before its receiver is dropped.
-                let sent = stream.send(given, self.gauge.begin());
+                let sent = stream.send((given, self.gauge.begin())).is_ok();
                 self.counters.given.add(u64::from(work && sent));
             }
             NodeOutput::EndStream(stream) => drop(stream),
@@ -405,9 +379,8 @@ impl Node {
     }
 
     /// Opens a stream for the session. It replaces an earlier stream, here or elsewhere.
-    pub(crate) fn connect(&self, session: SessionId, weigh: Option<Weigh>) -> (u64, Stream) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let handle = StreamHandle { sender, weigh };
+    pub(crate) fn connect(&self, session: SessionId) -> (u64, Stream) {
+        let (handle, receiver) = mpsc::unbounded_channel();
         let stream = self.streams_opened.fetch_add(1, Ordering::Relaxed);
         self.tell(NodeInput::StreamOpened { session, stream, handle });
         (stream, receiver)

@@ -11,7 +11,7 @@ use abide_shard::node::{Given, NodeInput};
 
 use crate::{
     gauge::InFlight,
-    node::{Node, Sent, Stream},
+    node::{Node, Stream},
 };
 
 /// A connected worker and the stream of its work.
@@ -21,11 +21,8 @@ pub struct Session {
     stream: u64,
     given: Stream,
     /// The last item counts as in flight until the worker asks for the next.
-    last: Option<Held>,
+    last: Option<InFlight>,
 }
-
-/// What is held for the item that was taken last.
-type Held = (InFlight, Option<Box<dyn Send + Sync>>);
 
 impl Session {
     pub(crate) fn new(node: Arc<Node>, worker: Worker, (stream, given): (u64, Stream)) -> Self {
@@ -56,8 +53,8 @@ impl Session {
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.last = None;
         let next = ready!(self.given.poll_recv(context));
-        Poll::Ready(next.map(|Sent { given, work, weight }| {
-            self.last = Some((work, weight));
+        Poll::Ready(next.map(|(given, work)| {
+            self.last = Some(work);
             given
         }))
     }

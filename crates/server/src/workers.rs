@@ -1,9 +1,6 @@
 //! Where workers connect: a worker sends its hello, and its stream begins.
 
-use std::sync::Arc;
-
 use abide_core::{dispatch::Worker, limits::InvalidField, operation::CallError};
-use abide_engine::Weigh;
 use abide_proto::{
     PROTOCOL_VERSION,
     generated::{Credit, Hello, ServerFrame, WorkerFrame, workers_server},
@@ -47,9 +44,7 @@ impl workers_server::Workers for Workers {
         if !self.0.engine.joined() || self.0.engine.stopping() {
             return Err(status(CallError::Unavailable(ELSEWHERE.into())));
         }
-        let waiting = Arc::clone(&guest);
-        let weigh: Weigh = Arc::new(move |bytes| Some(Box::new(waiting.task(bytes)?)));
-        let session = self.0.engine.connect_weighed(worker, Some(weigh));
+        let session = self.0.engine.connect(worker);
         let mut stream = WorkerStream::new(self.0.clone(), session, (said, guest), place);
         stream.hear(first).map_err(status)?;
         Ok(wire::outgoing(stream))

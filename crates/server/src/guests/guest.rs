@@ -33,8 +33,6 @@ const STANDING_MS: u64 = 1_000;
 pub(crate) enum Kind {
     /// A message that is arriving, until its request is answered.
     Arriving,
-    /// A task that its worker has yet to take.
-    Task,
     /// An answer that is about to be written.
     Answer,
     /// Part of an answer that is written as fast as the peer reads.
@@ -66,9 +64,6 @@ struct BytesHeld {
     standing: usize,
     /// Total of moving bytes.
     moving: usize,
-    /// The part of `moving` that belongs to tasks. They also weigh as if they were standing: a worker
-    /// asks for them, so it holds them from the beginning.
-    tasks: usize,
     /// The part of `moving` that belongs to answers.
     answers: usize,
     /// The part of `answers` that the peer has yet to read.
@@ -190,11 +185,6 @@ impl Guest {
         (bytes > REQUEST_BYTES / 2).then(|| self.take(bytes, Kind::Answer))
     }
 
-    /// Accounts for a worker's task until the worker takes it. A small one is part of its credit.
-    pub(crate) fn task(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
-        (bytes > REQUEST_BYTES / 2).then(|| self.take(bytes, Kind::Task))
-    }
-
     /// Accounts for standing bytes, unless the connection already has its share of them.
     pub(crate) fn stand(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         let fits = lock(&self.held).standing + bytes <= self.share();
@@ -230,8 +220,7 @@ impl Guest {
     pub(super) fn weight(&self, now: u64) -> u128 {
         let held = lock(&self.held);
         let moving = u128::from(now).saturating_mul(held.moving as u128);
-        let standing = (held.standing + held.tasks) as u128;
-        let standing = u128::from(STANDING_MS).saturating_mul(standing);
+        let standing = u128::from(STANDING_MS).saturating_mul(held.standing as u128);
         moving.saturating_sub(held.began).saturating_add(standing)
     }
 
@@ -387,11 +376,10 @@ impl BytesHeld {
 
     /// The totals that bytes of this kind are part of.
     fn parts(&mut self, kind: Kind) -> impl Iterator<Item = &mut usize> {
-        let Self { standing, moving, tasks, answers, unread, .. } = self;
+        let Self { standing, moving, answers, unread, .. } = self;
         let (first, second, third) = match kind {
             Kind::Standing => (standing, None, None),
             Kind::Arriving => (moving, None, None),
-            Kind::Task => (moving, Some(tasks), None),
             Kind::Answer => (moving, Some(answers), None),
             Kind::Unread => (moving, Some(answers), Some(unread)),
         };

@@ -293,26 +293,6 @@ async fn a_worker_that_stops_reading_loses_its_tasks_to_others() {
     drop(told);
 }
 
-/// Its credit would be for more than the bound.
-#[tokio::test]
-async fn large_tasks_count_before_their_worker_reads_them() {
-    let server = small(Bounds::default()).await;
-    let transport = transport(&server);
-    let told = deaf_worker(&server).await;
-    for n in 0..30 {
-        let mut call = start_call(&format!("large-{n}"), "hello");
-        call.spec.input = vec![Payload::new(vec![7; 200 << 10])];
-        ask(&*transport, call).await.expect("it starts");
-        assert!(figure(&server, "abide_bytes_in_flight").await <= 3 << 20);
-    }
-    assert_eq!(evictions(&server, "greedy").await, 1, "6 MB do not fit");
-    let mut session = connect(&*transport, "other").await;
-    for _ in 0..30 {
-        crate::support::next_work(&mut session).await;
-    }
-    drop(told);
-}
-
 /// Calls that wait hold no more bytes than their connection's share.
 #[tokio::test]
 async fn calls_that_wait_are_refused_over_the_share() {
