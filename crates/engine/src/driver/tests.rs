@@ -12,7 +12,7 @@ use abide_core::{
 };
 use abide_shard::{
     lease::LeaseOptions,
-    message::{InFlight as OfferedWork, Offer},
+    message::{Offer, Work},
     node::Given,
 };
 use abide_store::memory::MemoryStore;
@@ -98,7 +98,7 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     while let Ok((given, _)) = given.try_recv() {
         assert!(!matches!(given, Given::Work(_)), "{given:?}");
     }
-    let (work, except) = (OfferedWork::Workflow, BTreeSet::new());
+    let (work, except) = (Work::Workflow, BTreeSet::new());
     let offer = Offer { queue, shard, workflow, run, work, prefer: None, except };
     let mut matched = VecDeque::new();
     node.tell(NodeInput::Serve(shard));
