@@ -26,7 +26,6 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use prost::{
-    Message,
     bytes::{Bytes, BytesMut},
     encoding::message,
 };
@@ -50,11 +49,19 @@ struct Answered {
     answer: CallAnswer,
 }
 
-enum CallAnswer {
-    Small(NumberedAnswer),
-    /// An entry of `AnswersFrame.answers`, encoded at once: as a message it may take several times as
-    /// much memory, and the client may not read it for long. With the charge for its bytes.
-    Encoded(Bytes, Option<Charge>),
+/// An answer, encoded at once: as a message it may take several times as much memory, and the client
+/// may not read it for long.
+struct CallAnswer {
+    /// An entry of `AnswersFrame.answers`.
+    entry: Bytes,
+    /// The charge for its bytes if it is large.
+    charge: Option<Charge>,
+}
+
+impl CallAnswer {
+    fn small(number: u64, answer: Result<AnyAnswer, CallError>) -> Self {
+        Self { entry: entry(number, answer), charge: None }
+    }
 }
 
 /// The tag of `AnswersFrame.answers`.
@@ -81,7 +88,7 @@ pub(crate) struct Calls {
     building: usize,
     /// Answers to calls that were refused without running. While there are any, the stream reads no
     /// frame.
-    refused: VecDeque<NumberedAnswer>,
+    refused: VecDeque<Bytes>,
     /// Handles that cancel the calls a client may abandon, by call number.
     waiting: HashMap<u64, AbortHandle>,
     /// Resolves when the server stops.
@@ -128,7 +135,7 @@ impl Calls {
         }
         for NumberedCall { number, call } in calls {
             if let Err(failed) = self.start(number, call) {
-                self.refused.push_back(numbered(number, Err(failed)));
+                self.refused.push_back(entry(number, Err(failed)));
             }
         }
         Ok(())
@@ -154,7 +161,7 @@ impl Calls {
             self.run((number, abandonable, bytes), call)
         } else {
             self.run((number, abandonable, bytes), async move {
-                CallAnswer::Small(numbered(number, handler.perform(operation).await))
+                CallAnswer::small(number, handler.perform(operation).await)
             })
         }
     }
@@ -209,7 +216,7 @@ impl Calls {
         for (number, call) in self.waiting.drain() {
             call.abort();
             let stops = CallError::Unavailable("the server is shutting down".into());
-            self.refused.push_back(numbered(number, Err(stops)));
+            self.refused.push_back(entry(number, Err(stops)));
         }
     }
 
@@ -233,11 +240,11 @@ impl Calls {
 
     /// The next frame, if there are answers.
     fn poll_answers(&mut self, context: &mut Context<'_>) -> Option<Piece> {
-        let (mut answers, mut encoded, mut charges) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut answers, mut charges) = (Vec::new(), Vec::new());
         let mut bytes = 0;
-        while answers.len() + encoded.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
+        while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
             if let Some(refused) = self.refused.pop_front() {
-                bytes += refused.encoded_len();
+                bytes += refused.len();
                 answers.push(refused);
                 continue;
             }
@@ -249,21 +256,14 @@ impl Calls {
             };
             self.waiting.remove(&answered.number);
             self.building -= usize::from(answered.in_line);
-            match answered.answer {
-                CallAnswer::Small(answer) => {
-                    bytes += answer.encoded_len();
-                    answers.push(answer);
-                }
-                CallAnswer::Encoded(entry, charge) => {
-                    bytes += entry.len();
-                    encoded.push(entry);
-                    charges.extend(charge);
-                }
-            }
+            let CallAnswer { entry, charge } = answered.answer;
+            bytes += entry.len();
+            answers.push(entry);
+            charges.extend(charge);
         }
-        let empty = answers.is_empty() && encoded.is_empty();
-        let frame = AnswersFrame { answers, message_bytes: 0 };
-        (!empty).then(|| Piece { parts: MessageParts::framed(&frame, &encoded), charges })
+        let frame = AnswersFrame::default();
+        let parts = || MessageParts::framed(&frame, &answers);
+        (!answers.is_empty()).then(|| Piece { parts: parts(), charges })
     }
 }
 
@@ -276,7 +276,7 @@ async fn large(
 ) -> CallAnswer {
     let built = in_own_task(build(handler, guest, number, operation)).await;
     built.unwrap_or_else(|failed| {
-        CallAnswer::Small(numbered(number, Err(CallError::Unavailable(failed.to_string()))))
+        CallAnswer::small(number, Err(CallError::Unavailable(failed.to_string())))
     })
 }
 
@@ -292,18 +292,20 @@ async fn build(
     {
         let failed = Err(failed);
         handler.calls.count(&failed);
-        return CallAnswer::Small(numbered(number, failed));
+        return CallAnswer::small(number, failed);
     }
     let _building = handler::turn(&guest, &operation).await;
-    let answer = numbered(number, handler.perform(operation).await);
-    let mut entry = BytesMut::with_capacity(answer.encoded_len() + 10);
-    message::encode(ANSWERS, &answer, &mut entry);
+    let entry = entry(number, handler.perform(operation).await);
     let charge = guest.answered(entry.len());
-    CallAnswer::Encoded(entry.freeze(), charge)
+    CallAnswer { entry, charge }
 }
 
-fn numbered(number: u64, answer: Result<AnyAnswer, CallError>) -> NumberedAnswer {
-    NumberedAnswer { number, answer: Some(answer_to_wire(answer)) }
+/// Encodes an answer as an entry of `AnswersFrame.answers`.
+fn entry(number: u64, answer: Result<AnyAnswer, CallError>) -> Bytes {
+    let answer = NumberedAnswer { number, answer: Some(answer_to_wire(answer)) };
+    let mut entry = BytesMut::with_capacity(message::encoded_len(ANSWERS, &answer));
+    message::encode(ANSWERS, &answer, &mut entry);
+    entry.freeze()
 }
 
 impl Stream for Calls {
