@@ -63,7 +63,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
 
     let runs = env.client().runs(Default::default()).take(100).await?;
-    let watches = runs.iter().filter(|run| run.workflow_type == "PriceWatch").count();
+    let watches = runs.iter().filter(|run| run.workflow_type == "price_watch").count();
     println!("watched by {watches} runs, one after the other");
     println!("{} events in the history of the purchase", purchase.history().await?.len());
     Ok(())

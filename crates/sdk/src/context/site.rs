@@ -13,10 +13,12 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// An operation of the caller.
+    /// An operation of the caller. One that the SDK composes, such as an approval, has no line in the
+    /// user's code.
     #[track_caller]
     pub(super) fn here(board: &Rc<Board>) -> Self {
-        Self { board: board.clone(), place: Some(Location::caller()) }
+        let place = Location::caller();
+        Self { board: board.clone(), place: (!is_own(place)).then_some(place) }
     }
 
     /// An operation of the SDK itself.
@@ -27,11 +29,15 @@ impl Site {
     /// Whether the scope is cancelled, so that the operation may not start. It is asked before each
     /// start: from here on, commands come from this place.
     pub(super) fn refuses(&self) -> bool {
-        if let Some(place) = self.place {
-            self.board.mark(place);
-        }
+        self.board.mark(self.place);
         self.board.refuses()
     }
+}
+
+/// Whether the place is in the source of this crate.
+fn is_own(place: &Location<'_>) -> bool {
+    let source = file!().strip_suffix("context/site.rs");
+    source.is_some_and(|source| place.file().starts_with(source))
 }
 
 impl Deref for Site {

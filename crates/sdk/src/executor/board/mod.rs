@@ -187,8 +187,8 @@ impl Board {
     }
 
     /// Records where code last issued a command, for the message of a fault.
-    pub(crate) fn mark(&self, place: &'static Location<'static>) {
-        self.place.set(Some(place));
+    pub(crate) fn mark(&self, place: Option<&'static Location<'static>>) {
+        self.place.set(place);
     }
 
     /// The key of another workflow in the same namespace.
