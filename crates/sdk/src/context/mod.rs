@@ -365,13 +365,13 @@ impl<W> Context<W> {
 
     /// Records where user code is, for operations that are built from other waits.
     pub(crate) fn mark(&self, place: &'static Location<'static>) {
-        self.board.mark(place);
+        self.board.mark(Some(place));
     }
 
     /// The board, after recording where user code is.
     #[track_caller]
     fn board(&self) -> Site {
-        self.board.mark(Location::caller());
+        self.board.mark(Some(Location::caller()));
         Site::here(&self.board)
     }
 }
