@@ -34,6 +34,7 @@ mod child;
 mod claim_check;
 #[path = "cleanup/main.rs"]
 mod cleanup;
+mod comparison;
 #[path = "continue-as-new/main.rs"]
 mod continue_as_new;
 #[path = "cron/main.rs"]
@@ -190,7 +191,8 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     };
-    match EXAMPLES.iter().find(|(known, _)| *known == name) {
+    let mut programs = EXAMPLES.iter().chain(comparison::PROGRAMS);
+    match programs.find(|(known, _)| *known == name) {
         Some((_, program)) => program(),
         None => anyhow::bail!("there is no example {name}; without a name, all are listed"),
     }

@@ -51,8 +51,8 @@ impl Meter {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Meter>().activity(write_batch)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<Meter>().activity(write_batch)).await?;
     let meter = Meter::start(&env.client(), "meter-1").await?;
 
     // Four at once: three fill a batch, and the fourth waits for the next ones, which arrive in

@@ -2,7 +2,7 @@
 //! for what cannot be undone. Without an answer, the model is told so, and continues without it.
 
 use abide::{
-    approval::{Answer, Approvals, Decision, Request},
+    approval::{Approvals, Decision, Request},
     prelude::*,
     testing::TestEnvironment,
 };
@@ -64,7 +64,7 @@ impl Agent {
                 false => format!("{reply:?} was not allowed"),
             });
         }
-        Err(Error::fail("no answer after ten turns"))
+        Err(Error::new("no answer after ten turns"))
     }
 
     /// Asks a person, if the tool needs approval. The person sees the call as it will be made, not
@@ -78,15 +78,16 @@ impl Agent {
             .approvers(["ada"])
             .timeout(hours(8))
             .fallback(Decision::Reject);
-        Ok(ctx.approval(request).await?.approved())
+        Ok(ctx.approval(request).await?.is_approved())
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(model).activity(use_tool);
-    env.worker(|worker| activities(worker.workflow::<Agent>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<Agent>().activity(model).activity(use_tool)
+    })
+    .await?;
     let client = env.client();
     let agent = Agent::start(&client, "agent-1", "make some room").await?;
 
@@ -94,7 +95,7 @@ pub async fn main() -> anyhow::Result<()> {
     env.skip(minutes(30)).await;
     for request in client.approvals(Default::default()).take(10).await? {
         println!("for ada: {}", request.subject);
-        request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
+        request.approve(&client, "ada").await?;
     }
 
     // The next request gets no answer.

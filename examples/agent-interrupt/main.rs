@@ -71,9 +71,9 @@ impl Chat {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let (news, mut told) = mpsc::unbounded_channel();
-    env.worker(|worker| worker.workflow::<Chat>().activities(Model { news })).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<Chat>().activities(Model { news }))
+        .await?;
 
     let chat = Chat::start(&env.client(), "chat-1").await?;
     chat.say("tell me everything").await?;

@@ -89,7 +89,7 @@ async fn agent(ctx: &Context, question: String) -> abide::Result<String> {
             }
         }
     }
-    Err(Error::fail("no answer after ten turns"))
+    Err(Error::new("no answer after ten turns"))
 }
 
 #[tokio::main]

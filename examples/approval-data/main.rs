@@ -1,7 +1,7 @@
 //! Approval with data: custom choices, comments, two votes of three, and the whole record by query.
 
 use abide::{
-    approval::{Answer, Approvals, Judgement, Request},
+    approval::{Answer, AnswerResult, Approvals, Request},
     embedded::Embedded,
     prelude::*,
 };
@@ -77,8 +77,8 @@ pub async fn main() -> anyhow::Result<()> {
     // The run is closed, but still returns the whole record: who answered what, and with which
     // effect.
     for entry in &claim.approvals().await?.requests[0].entries {
-        let came_of_it = match &entry.judgement {
-            Judgement::Taken(receipt) => format!("{:?}", receipt.effect),
+        let came_of_it = match &entry.result {
+            AnswerResult::Taken(receipt) => format!("{:?}", receipt.effect),
             other => format!("{other:?}"),
         };
         let said = entry.answer.decision().unwrap_or_default();

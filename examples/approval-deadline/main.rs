@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide::{
-    MoveError, Timestamp,
+    RescheduleError, Timestamp,
     approval::{Answer, Approvals, Decision, Request},
     embedded::Embedded,
     prelude::*,
@@ -26,12 +26,12 @@ impl Audit {
             .max_extensions(3)
             .not_after(ctx.now().saturating_add(weeks(2)));
         let verdict = ctx.approval(request).await?;
-        Ok(if verdict.approved() { "passed".into() } else { "not passed".into() })
+        Ok(if verdict.is_approved() { "passed".into() } else { "not passed".into() })
     }
 
     /// There is only one timer, which is rescheduled.
     #[update]
-    fn more_time(&mut self, by: Duration) -> Result<Timestamp, MoveError> {
+    fn more_time(&mut self, by: Duration) -> Result<Timestamp, RescheduleError> {
         self.approvals.deadline("audit").extend(by)
     }
 }
@@ -49,7 +49,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // A client or an operator reschedules a listed wait: `abide timer reschedule` does the same.
     let wait = audit.waits().await?.remove(0);
-    println!("waits for {}, until then: {}", wait.name, wait.until == later);
+    println!("waits for {}, until then: {}", wait.name, wait.until == Some(later));
     audit.reschedule_wait(wait.key.clone(), later.saturating_add(days(1))).await?;
     let too_late = later.saturating_add(weeks(4));
     let refused = audit.reschedule_wait(wait.key, too_late).await.is_err();

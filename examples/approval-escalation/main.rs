@@ -29,7 +29,7 @@ impl Access {
             .approver("ada")
             .timeout(Duration::from_millis(50));
         let first = ctx.approval(request.clone()).await?;
-        let escalated = first.timed_out();
+        let escalated = first.is_timed_out();
         let verdict = if escalated {
             let message = format!("nobody has decided about {system}");
             ctx.activity(tell, ("boss", message)).await?;
@@ -40,7 +40,7 @@ impl Access {
             first
         };
         let note = if escalated { " (escalated)" } else { "" };
-        let result = if verdict.approved() { "granted" } else { "denied" };
+        let result = if verdict.is_approved() { "granted" } else { "denied" };
         Ok(format!("{system}: {result} by {}{note}", verdict.decided_by().join(", ")))
     }
 }
@@ -49,8 +49,7 @@ impl Access {
 async fn asked(access: &AccessHandle, who: &str) -> anyhow::Result<()> {
     let mut following = access.follow_waits();
     while let Some(waits) = following.next().await? {
-        let mut shown = waits.iter().filter_map(|wait| wait.details.as_ref());
-        if shown.any(|details| details.actors.iter().any(|actor| actor == who)) {
+        if waits.iter().any(|wait| wait.actors.iter().any(|actor| actor == who)) {
             break;
         }
     }

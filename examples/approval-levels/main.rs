@@ -20,7 +20,7 @@ impl Contract {
         for level in ["team-lead", "legal", "board"] {
             let request = Request::new(level).role(level).timeout(patience);
             match ctx.approval(request).await? {
-                verdict if verdict.approved() => {}
+                verdict if verdict.is_approved() => {}
                 Verdict::TimedOut { .. } => return Ok(format!("timed out at {level}")),
                 verdict => {
                     let names = verdict.decided_by().join(", ");

@@ -26,9 +26,9 @@ impl Purchase {
             .timeout(patience)
             .fallback(Decision::Reject);
         let verdict = ctx.approval(request).await?;
-        Ok(match verdict.approved() {
+        Ok(match verdict.is_approved() {
             true => format!("{item}: approved by {}", verdict.decided_by().join(", ")),
-            false if verdict.timed_out() => format!("{item}: nobody answered, so no"),
+            false if verdict.is_timed_out() => format!("{item}: nobody answered, so no"),
             false => format!("{item}: rejected by {}", verdict.decided_by().join(", ")),
         })
     }
@@ -49,11 +49,10 @@ pub async fn main() -> anyhow::Result<()> {
     }
 
     // All pending approvals can be listed, over all runs: this is Ada's inbox.
-    for request in client.approvals(WaitFilter::default()).take(10).await? {
+    for request in client.approvals(WaitFilter::new()).take(10).await? {
         if request.concerns(&["ada"]) {
             println!("for ada: {} ({})", request.subject, request.choices.join(" or "));
-            let receipt =
-                request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
+            let receipt = request.approve(&client, "ada").await?;
             println!("her answer: {:?}", receipt.effect);
         }
     }

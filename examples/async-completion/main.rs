@@ -36,9 +36,11 @@ async fn diagnosis(ctx: &Context, sample: String) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let (samples, mut received) = mpsc::unbounded_channel();
-    env.worker(|worker| worker.workflow::<diagnosis>().activities(Laboratory { samples })).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<diagnosis>().activities(Laboratory { samples })
+    })
+    .await?;
     let client = env.client();
 
     let diagnosis = diagnosis::start(&client, "diagnosis-1", "blood").await?;

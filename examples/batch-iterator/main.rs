@@ -49,6 +49,6 @@ pub async fn main() -> anyhow::Result<()> {
 
     let batch = upgrade_all::start(&client, "upgrade-all", Position::default()).await?;
     println!("{} records", batch.result().await?);
-    println!("{} runs", client.runs(RunFilter::default()).take(100).await?.len());
+    println!("{} runs", client.runs(RunFilter::new()).take(100).await?.len());
     Ok(())
 }

@@ -54,7 +54,7 @@ impl Offer {
 async fn on_webhook(client: &Client, call: Webhook) -> Result<&'static str, ClientError> {
     let offer = client.handle::<Offer>(call.reference);
     // The key makes a second delivery the same signal.
-    match offer.signal(Offer::ANSWERED, call.price).key(call.delivery).await {
+    match offer.answered(call.price).key(call.delivery).await {
         Ok(()) => Ok("thank you"),
         // Another call would not help, so this is not reported as an error.
         Err(ClientError::Refused(_) | ClientError::NotFound) => Ok("nobody waits for it"),
@@ -64,9 +64,10 @@ async fn on_webhook(client: &Client, call: Webhook) -> Result<&'static str, Clie
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(ask_for_offer).activity(remind);
-    env.worker(|worker| activities(worker.workflow::<Offer>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<Offer>().activity(ask_for_offer).activity(remind)
+    })
+    .await?;
     let client = env.client();
 
     let lamp = Offer::start(&client, "offer-1", "lamp").await?;

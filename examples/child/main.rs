@@ -11,7 +11,7 @@ impl Shipment {
     #[run]
     async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
         if item == "piano" {
-            return Err(Error::fail("too heavy"));
+            return Err(Error::new("too heavy"));
         }
         ctx.receive(Self::COLLECTED).await?;
         Ok(format!("{item} was sent"))
@@ -29,8 +29,8 @@ async fn order(ctx: &Context, items: Vec<String>) -> abide::Result<Vec<String>> 
         let id = format!("{}/{item}", ctx.workflow_id());
         // `start()` returns a handle once the child has started; awaiting the call itself waits
         // for the result.
-        let shipment = ctx.child::<Shipment>(id, item).start().await?;
-        shipment.signal(Shipment::COLLECTED, ()).await.ok();
+        let shipment = Shipment::child(ctx, id, item).start().await?;
+        shipment.collected().await.ok();
         report.push(match shipment.result().await {
             Ok(sent) => sent,
             // A child that fails does not fail its parent: the parent decides.

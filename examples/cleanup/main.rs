@@ -27,7 +27,7 @@ struct Experiment {
 impl Experiment {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
-        let machine = ctx.activity(rent_machine, ()).await?;
+        let machine = ctx.call(rent_machine).await?;
         ctx.write(|experiment| experiment.machine = Some(machine.clone()));
         // Weeks of work. A cancel request ends the wait with an error. There is no `?` here, so
         // that the rest runs in any case.
@@ -35,7 +35,7 @@ impl Experiment {
         let cleanup = ctx.shield(ctx.activity(give_back, machine).into_future());
         match cleanup.timeout(hours(1)).await {
             Outcome::InTime(given_back) => given_back?,
-            Outcome::TimedOut => return Err(Error::fail("the machine could not be given back")),
+            Outcome::TimedOut => return Err(Error::new("the machine could not be given back")),
         }
         // If the run was cancelled, it ends as cancelled: the error is passed on.
         worked
@@ -49,9 +49,10 @@ impl Experiment {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(rent_machine).activity(give_back);
-    env.worker(|worker| activities(worker.workflow::<Experiment>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<Experiment>().activity(rent_machine).activity(give_back)
+    })
+    .await?;
 
     let experiment = Experiment::start(&env.client(), "experiment-1").await?;
     env.skip(days(2)).await;

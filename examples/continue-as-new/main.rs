@@ -1,11 +1,7 @@
 //! Continue as new: a run that lives forever drops its history again and again. Its id stays, and
 //! what must be remembered is the input of the next run.
 
-use abide::{
-    embedded::{Embedded, Limits},
-    list::RunFilter,
-    prelude::*,
-};
+use abide::{embedded::Embedded, list::RunFilter, prelude::*};
 use serde::{Deserialize, Serialize};
 
 /// Carried from run to run.
@@ -55,8 +51,7 @@ impl Counter {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     // By default a history is long from 4,096 events on. This example lowers the limit to 50.
-    let limits = Limits { events_suggested: 50, ..Limits::default() };
-    let engine = Embedded::builder().limits(limits).in_memory().await;
+    let engine = Embedded::builder().suggest_continue_as_new_after(50).in_memory().await;
     engine.worker().workflow::<Counter>().spawn();
     let client = engine.client();
 
@@ -71,7 +66,7 @@ pub async fn main() -> anyhow::Result<()> {
     let sofar = counter.result().await?;
     println!("{} visitors, counted by more than one run: {}", sofar.visitors, sofar.runs > 1);
 
-    let runs = client.runs(RunFilter::default()).take(100).await?;
+    let runs = client.runs(RunFilter::new()).take(100).await?;
     println!("as many runs are listed: {}", runs.len() == sofar.runs as usize);
     Ok(())
 }

@@ -31,9 +31,10 @@ async fn report(ctx: &Context) -> abide::Result<u32> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(last_order).activity(send_report);
-    env.worker(|worker| activities(worker.workflow::<report>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<report>().activity(last_order).activity(send_report)
+    })
+    .await?;
 
     // Minute, hour, day, month, weekday; in UTC. The first run waits for its time too.
     let report = report::start(&env.client(), "report").cron("0 9 * * *").await?;

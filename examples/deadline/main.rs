@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide::{MoveError, Timestamp, embedded::Embedded, prelude::*};
+use abide::{RescheduleError, Timestamp, embedded::Embedded, prelude::*};
 
 #[derive(Default)]
 struct Approval {
@@ -32,7 +32,7 @@ impl Approval {
     /// Reschedules the deadline. The caller gets an error if that is invalid, such as a time in the
     /// past.
     #[update]
-    fn decide_by(&mut self, at: Timestamp) -> Result<(), MoveError> {
+    fn decide_by(&mut self, at: Timestamp) -> Result<(), RescheduleError> {
         self.deadline.reset(at)
     }
 

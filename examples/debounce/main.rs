@@ -51,8 +51,7 @@ impl Indexing {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Indexing>().activity(index)).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<Indexing>().activity(index)).await?;
     let client = env.client();
 
     // A user makes three changes and leaves.

@@ -41,8 +41,8 @@ async fn picnic(ctx: &Context, city: String) -> abide::Result<(String, Timestamp
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<picnic>().activity(forecast)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<picnic>().activity(forecast)).await?;
 
     let begun = env.now();
     let picnic = picnic::start(&env.client(), "picnic-1", "Oslo").await?;

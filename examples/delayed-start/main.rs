@@ -15,8 +15,8 @@ async fn survey(ctx: &Context, customer: String) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<survey>().activity(send_survey)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<survey>().activity(send_survey)).await?;
     let client = env.client();
     let begun = env.now();
 

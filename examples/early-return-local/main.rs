@@ -47,7 +47,7 @@ impl Ticket {
         let known = condition!("ticket.checked", |ticket| ticket.checked.is_some());
         ctx.wait_until(known).await?;
         match ctx.read(|ticket| ticket.checked.clone()) {
-            Some(Err(why)) => Err(Error::fail(why)),
+            Some(Err(why)) => Err(Error::new(why)),
             _ => Ok("the seat is yours".into()),
         }
     }
@@ -55,9 +55,10 @@ impl Ticket {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(check_seat).activity(print_ticket);
-    env.worker(|worker| activities(worker.workflow::<Ticket>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<Ticket>().activity(check_seat).activity(print_ticket)
+    })
+    .await?;
 
     for seat in [7, 13] {
         let id = format!("seat-{seat}");

@@ -48,15 +48,16 @@ impl Payment {
         let known = condition!("payment.authorized", |payment| payment.authorized.is_some());
         ctx.wait_until(known).await?;
         let authorized = ctx.read(|payment| payment.authorized.clone());
-        authorized.unwrap_or_else(|| Err("unknown".into())).map_err(Error::fail)
+        authorized.unwrap_or_else(|| Err("unknown".into())).map_err(Error::new)
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(authorize).activity(settle);
-    env.worker(|worker| activities(worker.workflow::<Payment>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<Payment>().activity(authorize).activity(settle)
+    })
+    .await?;
     let begun = env.now();
 
     for (order, cents) in [("order-1", 500), ("order-2", 9999)] {

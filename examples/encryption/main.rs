@@ -21,7 +21,7 @@ impl Stay {
     #[run]
     async fn run(ctx: &Context<Self>, patient: String) -> abide::Result<String> {
         let admitted = ctx.activity(admit, patient).await?;
-        let diagnosis: String = ctx.receive(Self::DISCHARGE).await?;
+        let diagnosis = ctx.receive(Self::DISCHARGE).await?;
         Ok(format!("{admitted}, and had {diagnosis}"))
     }
 
@@ -38,15 +38,15 @@ pub async fn main() -> anyhow::Result<()> {
     let codecs = Codecs::new().compress().encrypt(KeyRing::new(old.clone()));
     let client = engine.client().with_codecs(codecs);
     let worker = Worker::new(&client).workflow::<Stay>().activity(admit).spawn();
-    client.start::<Stay>("stay-7", "Ada".to_owned()).await?;
+    Stay::start(&client, "stay-7", "Ada").await?;
     worker.stop().await?;
 
     // From now on the new key encrypts, and both decrypt.
-    let codecs = Codecs::new().compress().encrypt(KeyRing::new(new).also_reading(old)?);
+    let codecs = Codecs::new().compress().encrypt(KeyRing::new(new).with_decryption_key(old)?);
     let client = engine.client().with_codecs(codecs);
     Worker::new(&client).workflow::<Stay>().activity(admit).spawn();
     let stay = client.handle::<Stay>("stay-7");
-    stay.signal(Stay::DISCHARGE, "the measles".to_owned()).await?;
+    stay.discharge("the measles").await?;
     println!("{}", stay.result().await?);
 
     // What the engine has: a client without keys sees it.

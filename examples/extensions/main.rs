@@ -57,8 +57,7 @@ impl Auction {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     // The test environment skips time, so that this auction takes no real time.
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Auction>()).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<Auction>()).await?;
     let begun = env.now();
     let auction = Auction::start(&env.client(), "lamp", minutes(30)).await?;
 

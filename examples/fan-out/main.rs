@@ -28,7 +28,7 @@ async fn sending(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<Str
         }
     }
     if unreached.len() == addresses.len() {
-        return Err(Error::fail("nobody could be reached"));
+        return Err(Error::new("nobody could be reached"));
     }
     Ok(unreached)
 }
@@ -38,7 +38,7 @@ async fn newsletter(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<
     // An id that names the parent, so that it is found in lists and cannot be started twice.
     let parts = addresses.chunks(PART).enumerate().map(|(number, part)| {
         let id = format!("{}/part-{number}", ctx.workflow_id());
-        ctx.child::<sending>(id, part.to_vec())
+        sending::child(ctx, id, part.to_vec())
     });
     // All concurrently, with the results in the order of the parts.
     let mut report = Vec::new();

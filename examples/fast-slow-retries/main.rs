@@ -50,10 +50,10 @@ fn every(interval: Duration) -> RetryPolicy {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities =
-        |worker: abide::Worker| worker.activities(Accounting::default()).activity(tell_operators);
-    env.worker(|worker| activities(worker.workflow::<invoice>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<invoice>().activities(Accounting::default()).activity(tell_operators)
+    })
+    .await?;
 
     let begun = env.now();
     let invoice = invoice::start(&env.client(), "invoice-7", "invoice 7").await?;

@@ -26,7 +26,7 @@ async fn fetch(ctx: &Context, file: String) -> abide::Result<String> {
         // In the order of the mirrors.
         Err(failures) => {
             let reasons: Vec<_> = failures.iter().map(reason).collect();
-            Err(Error::fail(reasons.join("; ")))
+            Err(Error::new(reasons.join("; ")))
         }
     }
 }
@@ -40,8 +40,7 @@ fn reason(error: &Error) -> String {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<fetch>().activity(download)).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<fetch>().activity(download)).await?;
     for file in ["map.pdf", "secret.pdf"] {
         let fetch = fetch::start(&env.client(), file, file).await?;
         match fetch.result().await {

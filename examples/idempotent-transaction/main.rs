@@ -76,7 +76,7 @@ async fn transfer(
         ctx.activity(Bank::change, (from, cents)).await?;
         return Err(error);
     }
-    ctx.activity(Bank::balances, ()).await
+    ctx.call(Bank::balances).await
 }
 
 /// What a web server does for a form. The number of the form is the workflow's id and the key of
@@ -93,10 +93,10 @@ async fn submit(
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     // The test environment skips time, because a retry waits a second.
-    let env = TestEnvironment::new().await;
     let bank = Bank::default();
     bank.books().balances.extend([("ada".to_owned(), 100), ("bob".to_owned(), 0)]);
-    env.worker(|worker| worker.workflow::<transfer>().activities(bank)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<transfer>().activities(bank)).await?;
     let client = env.client();
 
     // Sent twice concurrently, and once more when it is done.

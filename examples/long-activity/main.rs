@@ -70,9 +70,10 @@ async fn import(ctx: &Context, pages: u32) -> abide::Result<u32> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let (news, mut told) = mpsc::unbounded_channel();
-    env.worker(|worker| worker.workflow::<import>().activities(Importer { news })).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<import>().activities(Importer { news }))
+            .await?;
     let client = env.client();
 
     let import = import::start(&client, "import-1", 6).await?;

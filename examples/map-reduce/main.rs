@@ -35,7 +35,7 @@ impl WordCount {
         let (left, right) = pages.split_at(pages.len() / 2);
         let half = |name: &str, pages: &[String]| {
             let id = format!("{}/{name}", ctx.workflow_id());
-            ctx.child::<Self>(id, pages.to_vec())
+            Self::child(ctx, id, pages.to_vec())
         };
         let (left, right) = join!(half("left", left), half("right", right));
         Ok(merge(left?, right?))
@@ -65,8 +65,7 @@ pub async fn main() -> anyhow::Result<()> {
         println!("{word}: {times}");
     }
 
-    let workflow_type = Some(WordCount::NAME.to_owned());
-    let tree = RunFilter { workflow_type, ..RunFilter::default() };
+    let tree = RunFilter::new().workflow_type(WordCount::NAME);
     println!("by a tree of {} runs", client.count_runs(tree).await?);
     Ok(())
 }

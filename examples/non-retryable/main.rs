@@ -45,9 +45,10 @@ async fn letter(ctx: &Context, to: String) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let workflow = |worker: abide::Worker| worker.workflow::<letter>();
-    env.worker(|worker| workflow(worker).activity(check_address).activity(deliver)).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<letter>().activity(check_address).activity(deliver)
+    })
+    .await?;
 
     for to in ["ada@work", "nowhere", "bob@full"] {
         let letter = letter::start(&env.client(), format!("to-{to}"), to).await?;

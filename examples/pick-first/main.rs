@@ -49,9 +49,10 @@ async fn route(ctx: &Context, to: String) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let (stopped, mut told) = mpsc::channel(1);
-    env.worker(|worker| worker.workflow::<route>().activities(Maps { stopped })).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<route>().activities(Maps { stopped }))
+            .await?;
 
     let route = route::start(&env.client(), "route-1", "Oslo").await?;
     println!("{}", route.result().await?);

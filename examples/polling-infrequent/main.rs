@@ -45,8 +45,9 @@ async fn permit(ctx: &Context, form: String) -> abide::Result<String> {
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
     // Time skips ahead here, so that the office takes no real time.
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<permit>().activities(Office::default())).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<permit>().activities(Office::default()))
+            .await?;
 
     let begun = env.now();
     let permit = permit::start(&env.client(), "permit-1", "A 38").await?;

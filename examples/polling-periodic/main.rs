@@ -32,7 +32,7 @@ impl Shop {
 #[workflow]
 async fn price_watch(ctx: &Context, limit: u32) -> abide::Result<u32> {
     for _ in 0..TURNS {
-        let token = ctx.activity(Shop::sign_in, ()).await?;
+        let token = ctx.call(Shop::sign_in).await?;
         let price = ctx.activity(Shop::price, token).await?;
         if price <= limit {
             return Ok(price);
@@ -45,17 +45,18 @@ async fn price_watch(ctx: &Context, limit: u32) -> abide::Result<u32> {
 
 #[workflow]
 async fn purchase(ctx: &Context, limit: u32) -> abide::Result<String> {
-    let watch = ctx.child::<price_watch>(format!("{}/watch", ctx.workflow_id()), limit);
+    let watch = price_watch::child(ctx, format!("{}/watch", ctx.workflow_id()), limit);
     let price = watch.await?;
     Ok(format!("bought for {price}"))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let shop = Shop::default();
-    let workflows = |worker: abide::Worker| worker.workflow::<purchase>().workflow::<price_watch>();
-    env.worker(|worker| workflows(worker).activities(shop)).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<purchase>().workflow::<price_watch>().activities(shop)
+    })
+    .await?;
 
     let begun = env.now();
     let purchase = purchase::start(&env.client(), "lamp", 65).await?;

@@ -40,14 +40,12 @@ impl Payout {
 /// What a person sees of a waiting run. Over all runs: `client.waits(...)`.
 async fn parked(payout: &PayoutHandle) -> Result<String, ClientError> {
     let waits = payout.waits().await?;
-    let about = waits.into_iter().find_map(|wait| wait.details);
-    Ok(about.map_or("not parked".into(), |about| format!("parked: {}", about.subject)))
+    Ok(waits.first().map_or("not parked".into(), |wait| format!("parked: {}", wait.subject)))
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Payout>().activity(pay_out)).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<Payout>().activity(pay_out)).await?;
     let payout = Payout::start(&env.client(), "payout-1", "ON12", 500).await?;
 
     // The next day an operator looks at what is waiting.

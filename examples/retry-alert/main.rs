@@ -48,10 +48,10 @@ async fn parcel(ctx: &Context, label: String) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
     let metrics = Arc::new(Metrics::default());
     let printer = Printer { metrics: Arc::clone(&metrics) };
-    env.worker(|worker| worker.workflow::<parcel>().activities(printer)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<parcel>().activities(printer)).await?;
 
     let parcel = parcel::start(&env.client(), "parcel-1", "to Oslo").await?;
     println!("{}", parcel.result().await?);

@@ -28,8 +28,7 @@ async fn taxi(ctx: &Context) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<taxi>().activity(call_taxi)).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<taxi>().activity(call_taxi)).await?;
     println!("{}", taxi::start(&env.client(), "taxi-1").await?.result().await?);
     Ok(())
 }

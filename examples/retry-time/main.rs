@@ -28,8 +28,8 @@ async fn dinner(ctx: &Context, guests: u32) -> abide::Result<String> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<dinner>().activity(reserve_table)).await?;
+    let env =
+        TestEnvironment::with(|worker| worker.workflow::<dinner>().activity(reserve_table)).await?;
 
     let begun = env.now();
     let dinner = dinner::start(&env.client(), "dinner-1", 4).await?;

@@ -44,9 +44,10 @@ async fn trip(ctx: &Context, place: String) -> abide::Result<Vec<String>> {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    let activities = |worker: abide::Worker| worker.activity(book).activity(cancel_booking);
-    env.worker(|worker| activities(worker.workflow::<trip>())).await?;
+    let env = TestEnvironment::with(|worker| {
+        worker.workflow::<trip>().activity(book).activity(cancel_booking)
+    })
+    .await?;
 
     for place in ["Oslo", "Rome"] {
         let trip = trip::start(&env.client(), format!("trip-{place}"), place).await?;

@@ -44,8 +44,7 @@ pub async fn main() -> anyhow::Result<()> {
     engine.worker().workflow::<Approval>().spawn();
     let client = engine.client();
 
-    let day = Duration::from_secs(24 * 3600);
-    let desk = Approval::start(&client, "desk", "a desk", day).await?;
+    let desk = Approval::start(&client, "desk", "a desk", days(1)).await?;
     // It makes no difference whether the run already waits: nothing is lost. The call returns when
     // the signal is durable, not when the run has read it.
     desk.decide(Decision { approved: true, by: "Ada".into() }).await?;

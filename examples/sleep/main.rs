@@ -27,7 +27,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("{}", reminder.result().await?);
 
     // Waits can be listed over all runs. None are left.
-    let waits = client.waits(WaitFilter::default()).take(10).await?;
+    let waits = client.waits(WaitFilter::new()).take(10).await?;
     println!("{} waits are open", waits.len());
     Ok(())
 }

@@ -32,7 +32,7 @@ async fn fetch_page(page: u32) -> Vec<u32> {
 async fn record(ctx: &Context, number: u32) -> abide::Result<()> {
     ctx.sleep(std::time::Duration::from_millis(5)).await?;
     match number % 25 {
-        0 => Err(Error::fail("damaged")),
+        0 => Err(Error::new("damaged")),
         _ => Ok(()),
     }
 }
@@ -49,7 +49,7 @@ async fn records(ctx: &Context, position: Position) -> abide::Result<String> {
         for record in records {
             let id = format!("{}/{record}", ctx.workflow_id());
             // Waits only if the window is full: then for the next one to end.
-            let ended = window.push(ctx.child::<record>(id, record)).await;
+            let ended = window.push(record::child(ctx, id, record)).await;
             position.count(ended)?;
         }
         position.page += 1;

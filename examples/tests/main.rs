@@ -1,5 +1,6 @@
 //! Runs the examples and the guide as a user would, and compares what they print.
 
+mod comparison;
 #[cfg(unix)]
 mod console;
 #[cfg(unix)]

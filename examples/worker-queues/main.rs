@@ -70,8 +70,7 @@ const GONE: &str = "Timeout:ScheduleToStart";
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<film>()).await?;
+    let env = TestEnvironment::with(|worker| worker.workflow::<film>()).await?;
     let client = env.client();
 
     // This machine is switched off right after its first download.

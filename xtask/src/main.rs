@@ -1,6 +1,7 @@
 //! Chores of the workspace, as `cargo xtask <command>`. They need nothing but cargo.
 
 mod codegen;
+mod comparison;
 mod dist;
 mod files;
 mod minimal_versions;
@@ -23,6 +24,8 @@ commands:
   hostile [...]     hostile input against a true server, for five minutes or as long
                     as `--minutes N` says; `--seed S` repeats what the fuzzer found
   package [...]     the packages of a release, each compiled from its archive
+  comparison        compile and count the programs of comparison/, and write their page;
+                    with `--page` without compiling
   dist [--target T] the archives of a release: stripped binaries, checksums, licences
   minimal-versions  a build with the oldest versions that the Cargo.toml files allow
   tidy              only the checks on how the source tree is kept
@@ -48,6 +51,7 @@ fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
         ["test", options @ ..] => test_command::run(options),
         ["hostile", options @ ..] => test_command::hostile(options),
         ["package", options @ ..] => packages::run(options),
+        ["comparison", options @ ..] => comparison::run(options),
         ["dist", options @ ..] => dist::run(options),
         ["minimal-versions"] => minimal_versions::run(),
         ["tidy"] => tidy::run(&Workspace::load()?),

@@ -27,7 +27,8 @@ const BUG_HUNT_SECONDS: u64 = 30;
 /// All steps together take no longer than this on two cores, so that people still run them.
 const MINUTES_MAX: u64 = 75;
 
-/// Minutes of hostile input. The machine may run other things too, so response times are not checked.
+/// Minutes of the fuzzer, after the scenarios. The machine may run other things too, so response times
+/// are not checked.
 const HOSTILE_MINUTES: &str = "2";
 
 pub(crate) struct Step {

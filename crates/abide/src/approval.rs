@@ -4,9 +4,9 @@
 //! ask by `ctx.approval(Request::new("expense"))`, and clients answer by the update `decide`, the
 //! signal `decision` or a [`WaitingRequest`] of `client.approvals(…)`.
 
-#[cfg(feature = "worker")]
-pub use abide_sdk::approval::WaitingRequest;
 pub use abide_sdk::approval::{
-    Answer, AnswerChannel, ApprovalCall, Approvals, Choice, Decision, Effect, Entry, Judgement,
-    OpenRequest, Receipt, Refusal, Report, Request, Standing, Status, Verdict, Vote, concerns,
+    Answer, AnswerChannel, AnswerResult, ApprovalCall, Approvals, Choice, Decision, Effect, Entry,
+    OpenRequest, Receipt, Refusal, Report, Request, RequestState, Status, Verdict, Vote, concerns,
 };
+#[cfg(feature = "worker")]
+pub use abide_sdk::approval::{AnswerCall, WaitingRequest};

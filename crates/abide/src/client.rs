@@ -2,8 +2,11 @@
 //! [`WorkflowHandle`](crate::WorkflowHandle) make these; set options on them, then await them.
 
 pub use abide_sdk::client::{
-    ActivityHandle, Blocked, Close, Control, Description, Handled, HistoryFollower, InvalidField,
-    List, Liveness, NodeListing, NodeStanding, Query, RescheduleTimer, RunRefusal, ShownWait,
-    Signal, Start, StartWithUpdate, StartedWithUpdate, Untyped, Update, UpdateHandle, UpdateState,
-    WaitKey, WaitsFollower,
+    ActivityHandle, Blocked, BlockedReason, CallError, CloseStatus, ControlRequest, Description,
+    Exceeded, Handled, HistoryEvent, HistoryFollower, InvalidField, List, Liveness, NodeInfo,
+    NodeStatus, Query, RescheduleTimer, ResumeSource, RunOutcome, RunReference, RunRefusal,
+    ShownActivity, ShownChild, ShownPhase, Signal, Start, StartWithUpdate, StartedWithUpdate,
+    TaskFailureCause, TaskTrouble, Untyped, Update, UpdateHandle, UpdateState, WaitsFollower,
 };
+#[cfg(feature = "grpc")]
+pub use abide_sdk::grpc::ClientBuilder;

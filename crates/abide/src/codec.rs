@@ -10,7 +10,7 @@ pub use abide_sdk::codec::{
 pub use abide_sdk::future::BoxFuture;
 
 pub use abide_sdk::codec::{
-    Bytes, Codec, CodecError, CodecProblem, Codecs, ENCODED, Payload, pack, sealed, unpack,
+    Bytes, Codec, CodecError, CodecProblem, Codecs, ENCODED, Payload, encoded_payload, pack, unpack,
 };
 #[cfg(feature = "codec-endpoint")]
 pub use abide_sdk::codec::{CodecEndpoint, EndpointError};

@@ -34,7 +34,7 @@
 //!   [`Saga`], [`join!`], [`select!`], [`join_all`].
 //! - In activities: [`ActivityContext`] and [`ActivityError`].
 //! - Around them: `Client`, `WorkflowHandle` and `Worker`; the calls that a client makes are in
-//!   `client`, the rows that it lists in [`list`].
+//!   `client`, the rows that it lists in `list`.
 //! - [`approval`] asks people; `embedded` is an engine in your process; `testing` is for tests.
 //! - [`prelude`] has what most files need.
 //!
@@ -55,7 +55,6 @@
 //! | `postgres` | `Embedded::open("postgres://…")`; includes `embedded` |
 //! | `opentelemetry` | `abide::telemetry`: traces and metrics of clients and workers |
 //! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
-//! | `mimalloc` | sets the allocator of the program, which makes workers and embedded engines faster |
 
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -66,12 +65,12 @@ pub mod client;
 #[cfg(feature = "worker")]
 pub mod codec;
 pub mod context;
+pub mod definition;
 #[cfg(feature = "embedded")]
 pub mod embedded;
-#[cfg(feature = "grpc")]
-pub mod grpc;
 pub mod ids;
 pub mod interceptor;
+#[cfg(feature = "worker")]
 pub mod list;
 pub mod payload;
 pub mod prelude;
@@ -87,15 +86,15 @@ pub mod worker;
 #[cfg(feature = "protobuf")]
 pub use abide_sdk::Proto;
 pub use abide_sdk::{
-    AsPayload, Binary, IntoArgument, IntoArguments, PayloadError, RawPayload, Workflow,
+    Binary, IntoArgument, IntoArguments, PayloadError, PayloadValue, RawPayload, Workflow,
 };
 #[cfg(feature = "macros")]
 pub use abide_sdk::{activities, activity, condition, workflow};
 
 // Workflow code.
 pub use abide_sdk::{
-    Cancellation, Canceller, Condition, ConflictPolicy, Context, Deadline, MoveError, NextRun,
-    OnCancel, Outcome, ParentClosePolicy, RetryPolicy, ReusePolicy, Saga, Timestamp, Window,
+    Cancellation, Canceller, Condition, ConflictPolicy, Context, Deadline, NextRun, OnCancel,
+    Outcome, ParentClosePolicy, RescheduleError, RetryPolicy, ReusePolicy, Saga, Timestamp, Window,
     first_success, join, join_all, select, try_join, try_join_all,
 };
 
@@ -104,8 +103,8 @@ pub use abide_sdk::{ActivityContext, ActivityError};
 
 // Failures.
 pub use abide_sdk::{
-    ActivityFailure, BoxError, ChildFailure, Error, ExternalFailure, Failure, FailureKind, Result,
-    RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
+    ActivityFailure, BoxError, Causes, ChildFailure, DeliveryFailure, Error, ExternalFailure,
+    Failure, FailureKind, Result, RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
 };
 
 // Clients and workers.
@@ -117,8 +116,3 @@ pub use abide_sdk::{
 // What the macros refer to. Not part of the API: it may change at any time.
 #[doc(hidden)]
 pub use abide_sdk::__private;
-
-/// Values of workflows are allocated on one thread and freed on another; this allocator is good at that.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

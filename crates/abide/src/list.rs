@@ -1,6 +1,7 @@
 //! What lists and counts of runs and waits take and return.
 
-pub use abide_sdk::{
-    list::{RunFilter, RunRow, RunStatus, WaitEnd, WaitFilter, WaitKind, WaitPosition, WaitRow},
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+pub use abide_sdk::list::{
+    ParsePositionError, RunCount, RunCounts, RunFilter, RunPosition, RunRow, RunStatus, Wait,
+    WaitCount, WaitCounts, WaitEnd, WaitFilter, WaitIntervals, WaitKey, WaitKind, WaitPosition,
+    WaitRow,
 };

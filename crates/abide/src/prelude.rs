@@ -1,10 +1,5 @@
-//! What most workflows and activities need, for a glob import.
+//! What most programs need, for a glob import.
+//!
+//! With `anyhow`, whose trait has the same name as [`Context`], write `use anyhow::Context as _`.
 
-pub use abide_sdk::{
-    ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy, Saga,
-    Window, first_success, join, join_all, select,
-    time::{Now as _, days, hours, minutes, months, seconds, weeks, years},
-    try_join, try_join_all,
-};
-#[cfg(feature = "macros")]
-pub use abide_sdk::{activities, activity, condition, workflow};
+pub use abide_sdk::prelude::*;

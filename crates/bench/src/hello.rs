@@ -14,7 +14,7 @@ use crate::{
     place::Deployment,
     report::{Report, spinner},
     session::Session,
-    workflows::{Greeting, QUEUE},
+    workflows::{QUEUE, greeting},
 };
 
 /// Measure whole runs: started, one activity, completed, result seen by the client
@@ -131,7 +131,7 @@ pub(crate) async fn drive(
             while begun.elapsed() < time {
                 let before = Instant::now();
                 let id = format!("hello-{}", Uuid::now_v7());
-                let start = client.start::<Greeting>(id, "world").queue(QUEUE);
+                let start = greeting::start(&client, id, "world").queue(QUEUE);
                 start.await?.result().await?;
                 latencies.push(before.elapsed());
             }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use abide::prelude::days;
 use abide_command::{Common, Failed, time::moment};
 use clap::Args;
 use tokio::time::sleep;
@@ -27,7 +28,7 @@ pub(crate) struct Idle {
 }
 
 /// Longer than any measurement.
-const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+const SLEEP: Duration = days(7);
 
 /// How long to let everything settle before memory is read.
 const REST: Duration = Duration::from_secs(2);

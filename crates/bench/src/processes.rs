@@ -25,12 +25,12 @@ pub(crate) struct Processes {
 
 /// Resident memory in megabytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryUse {
     pub(crate) server_mb: f64,
     pub(crate) worker_mb: f64,
 }
 
-impl Memory {
+impl MemoryUse {
     /// The increase of both together.
     pub(crate) const fn above(self, before: Self) -> f64 {
         self.server_mb + self.worker_mb - before.server_mb - before.worker_mb
@@ -45,9 +45,9 @@ impl Processes {
         Ok(Self { server, worker, url, ready })
     }
 
-    pub(crate) fn memory(&self) -> Option<Memory> {
+    pub(crate) fn memory(&self) -> Option<MemoryUse> {
         let mb = |process| Some(Usage::of(&[process])?.resident as f64 / 1e6);
-        Some(Memory { server_mb: mb(self.server.id()?)?, worker_mb: mb(self.worker.id()?)? })
+        Some(MemoryUse { server_mb: mb(self.server.id()?)?, worker_mb: mb(self.worker.id()?)? })
     }
 
     /// Processor time of both, in percent of one core.

@@ -46,10 +46,10 @@ impl Signal {
         for _ in 0..self.runs {
             let waiting = resumed::waiting() + 1;
             let id = format!("signal-{}", Uuid::now_v7());
-            let run = place.client.start::<Signalled>(id, ()).queue(QUEUE).await?;
+            let run = Signalled::start(&place.client, id).queue(QUEUE).await?;
             resumed::until_waiting(waiting).await;
             let before = Instant::now();
-            run.signal(Signalled::GO, ()).await?;
+            run.go().await?;
             acknowledged.push(before.elapsed());
             run.result().await?;
             round_trips.push(before.elapsed());

@@ -15,7 +15,7 @@ use crate::{
     report::{Report, progress},
     resumed,
     session::Session,
-    workflows::{QUEUE, Sleeper},
+    workflows::{QUEUE, sleeper},
 };
 
 /// Measure how late sleeps end: from the due time to workflow code that goes on
@@ -151,6 +151,6 @@ async fn asleep(
 /// Starts a run that sleeps until then, to the millisecond.
 async fn start(client: &Client, due: Timestamp) -> Result<(), Failed> {
     let id = format!("sleep-{}", Uuid::now_v7());
-    client.start::<Sleeper>(id, due.unix_millis()).queue(QUEUE).await?;
+    sleeper::start(client, id, due.unix_millis()).queue(QUEUE).await?;
     Ok(())
 }

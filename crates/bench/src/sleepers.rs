@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use abide::Client;
+use abide::{Client, list::WaitFilter};
 use abide_command::Failed;
-use abide_core::list::WaitFilter;
 use tokio::{task::JoinSet, time::sleep};
 use uuid::Uuid;
 
 use crate::{
     report::progress,
-    workflows::{QUEUE, Signalled, Sleeper, WaitFor},
+    workflows::{QUEUE, Signalled, WaitFor, sleeper},
 };
 
 /// Runs that fill the worker's cache before anything is measured.
@@ -43,11 +42,11 @@ pub(crate) async fn fall_asleep(
                 match waiting {
                     WaitFor::Until(due) => {
                         let due = due.unix_millis();
-                        client.start::<Sleeper>(id.clone(), due).queue(QUEUE).await?;
+                        sleeper::start(&client, id.clone(), due).queue(QUEUE).await?;
                         ids.push(id);
                     }
                     WaitFor::ForSignal => {
-                        client.start::<Signalled>(id, ()).queue(QUEUE).await?;
+                        Signalled::start(&client, id).queue(QUEUE).await?;
                     }
                 }
                 bar.inc(1);
@@ -78,12 +77,12 @@ pub(crate) async fn all_wait(client: &Client, runs: u64) -> Result<(), Failed> {
 
 /// Counts all waits, page by page.
 async fn count(client: &Client, bar: &indicatif::ProgressBar) -> Result<u64, Failed> {
-    let mut filter = WaitFilter::default();
+    let mut filter = WaitFilter::new();
     let mut count = 0;
     loop {
         let page = client.waits_page(filter.clone(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(count) };
-        filter.after = Some(last.position());
+        filter = filter.after(last.position.clone());
         count += page.len() as u64;
         bar.set_position(count);
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use abide::{Client, Timestamp};
+use abide::{Client, Timestamp, prelude::days};
 use abide_benches::latencies::Latencies;
 use abide_command::{
     Common, Failed,
@@ -22,7 +22,7 @@ use crate::{
     resumed,
     session::Session,
     sleepers::{WARM, all_wait, fall_asleep},
-    workflows::{Sleeper, WaitFor},
+    workflows::{WaitFor, sleeper},
 };
 
 /// Measure what many pending timers cost: memory, restart, lateness, moving one of them
@@ -48,8 +48,8 @@ const MOVES: usize = 1_000;
 const TIMER: &str = "timer-1";
 
 /// When the first pending timer is due: later than any measurement.
-const FIRST: Duration = Duration::from_secs(24 * 3600);
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const FIRST: Duration = days(1);
+const YEAR: Duration = days(365);
 
 /// How long to let everything settle before memory is read.
 const REST: Duration = Duration::from_secs(5);
@@ -194,7 +194,7 @@ async fn move_timers(client: &Client, sleepers: &[String]) -> Result<Latencies, 
     for (number, id) in (0..).zip(chosen) {
         let due = spread(first, number);
         let begun = Instant::now();
-        client.handle::<Sleeper>(id.clone()).reschedule_timer(TIMER, due).await?;
+        client.handle::<sleeper>(id.clone()).reschedule_timer(TIMER, due).await?;
         taken.push(begun.elapsed());
         bar.inc(1);
     }

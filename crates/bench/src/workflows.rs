@@ -1,7 +1,5 @@
 //! The workflows of the benchmarks: minimal ones with an activity, with a sleep, and with a signal.
 
-use std::time::Duration;
-
 use abide::{Client, Timestamp, Worker, prelude::*};
 use abide_command::time::system_now;
 
@@ -23,35 +21,23 @@ async fn greet(name: String) -> String {
     format!("Hello, {name}!")
 }
 
-#[derive(Default)]
-pub(crate) struct Greeting;
-
 #[workflow(name = "abide-bench-hello")]
-impl Greeting {
-    #[run]
-    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
-        ctx.activity(greet, name).start_to_close(Duration::from_secs(10)).await
-    }
+pub(crate) async fn greeting(ctx: &Context, name: String) -> abide::Result<String> {
+    ctx.activity(greet, name).start_to_close(seconds(10)).await
 }
 
 /// Sleeps until a moment, and reports to this process when it continued: it is a benchmark, and the
 /// report does not affect what it does.
-#[derive(Default)]
-pub(crate) struct Sleeper;
-
 #[workflow(name = "abide-bench-sleep")]
-impl Sleeper {
-    #[run]
-    async fn run(ctx: &Context<Self>, due_unix_ms: u64) -> abide::Result<()> {
-        let due = Timestamp::from_unix_millis(due_unix_ms);
-        let sleep = ctx.sleep_until(due);
-        if !ctx.is_replaying() {
-            resumed::waits();
-        }
-        sleep.await?;
-        resumed::goes_on(due, system_now());
-        Ok(())
+pub(crate) async fn sleeper(ctx: &Context, due_unix_ms: u64) -> abide::Result<()> {
+    let due = Timestamp::from_unix_millis(due_unix_ms);
+    let sleep = ctx.sleep_until(due);
+    if !ctx.is_replaying() {
+        resumed::waits();
     }
+    sleep.await?;
+    resumed::goes_on(due, system_now());
+    Ok(())
 }
 
 /// Completes when it is signalled.
@@ -76,8 +62,8 @@ impl Signalled {
 pub(crate) fn worker(client: &Client) -> Worker {
     Worker::new(client)
         .queue(QUEUE)
-        .workflow::<Greeting>()
-        .workflow::<Sleeper>()
+        .workflow::<greeting>()
+        .workflow::<sleeper>()
         .workflow::<Signalled>()
         .activity(greet)
 }

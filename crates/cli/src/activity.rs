@@ -18,7 +18,7 @@ pub(crate) enum Command {
 
 /// Which attempt is meant: by its token, or by the ids of workflow and activity.
 #[derive(Args)]
-struct Attempt {
+struct AttemptArgs {
     /// Token of the attempt, from `ActivityContext::token`
     #[arg(
         long,
@@ -45,7 +45,7 @@ struct Attempt {
   abide activity complete --workflow order-7 --activity activity-1 --input 250")]
 pub(crate) struct Complete {
     #[command(flatten)]
-    attempt: Attempt,
+    attempt: AttemptArgs,
     #[command(flatten)]
     input: Input,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Complete {
   abide activity fail --token AQGj... --message 'the card was declined' --non-retryable")]
 pub(crate) struct Fail {
     #[command(flatten)]
-    attempt: Attempt,
+    attempt: AttemptArgs,
     /// Error message
     #[arg(long, short, value_name = "TEXT")]
     message: String,
@@ -74,7 +74,7 @@ pub(crate) struct Fail {
   abide activity cancel --workflow order-7 --activity activity-1")]
 pub(crate) struct Cancel {
     #[command(flatten)]
-    attempt: Attempt,
+    attempt: AttemptArgs,
     #[command(flatten)]
     input: Input,
 }
@@ -85,12 +85,12 @@ pub(crate) struct Cancel {
   abide activity heartbeat --token AQGj... --input '\"half done\"'")]
 pub(crate) struct Heartbeat {
     #[command(flatten)]
-    attempt: Attempt,
+    attempt: AttemptArgs,
     #[command(flatten)]
     input: Input,
 }
 
-impl Attempt {
+impl AttemptArgs {
     fn handle(&self, client: &Client) -> ActivityHandle {
         let Some(workflow) = &self.workflow else {
             return client.activity(self.token.as_deref().unwrap_or_default());

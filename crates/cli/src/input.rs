@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read as _, path::PathBuf};
 
-use abide::payload::AsPayload as _;
+use abide::payload::PayloadValue as _;
 use abide_command::Failed;
 use abide_core::payload::{Payload, Payloads};
 use clap::Args;
@@ -49,12 +49,19 @@ fn read(path: &PathBuf) -> Result<String, Failed> {
 }
 
 fn payload(text: &str, place: &str) -> Result<Payload, Failed> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        Failed::usage(format_args!("{place} is not valid JSON: {error}"))
-            .hint("a JSON string needs its own quotes: --input '\"Ada\"'")
+    let value = parse_json(text, place).map_err(|failed| {
+        let quoted = text.trim_start().starts_with(['"', '[', '{']);
+        let hint = "a JSON string needs its own quotes: --input '\"Ada\"'";
+        if quoted { failed } else { failed.hint(hint) }
     })?;
     let payload = value.to_payload().map_err(Failed::usage)?;
     Ok(payload.unwrap_or_default())
+}
+
+/// Reads JSON. It may be nested 127 levels deep, which is the bound of the parser.
+pub(crate) fn parse_json(text: &str, place: &str) -> Result<Value, Failed> {
+    serde_json::from_str(text)
+        .map_err(|error| Failed::usage(format_args!("{place} is not valid JSON: {error}")))
 }
 
 #[cfg(test)]
@@ -79,5 +86,14 @@ mod tests {
         let error = payloads(&["Ada"]).unwrap_err().to_string();
         assert!(error.starts_with("error: --input is not valid JSON"), "{error}");
         assert!(error.contains("hint: a JSON string needs its own quotes"), "{error}");
+    }
+
+    #[test]
+    fn json_that_is_nested_too_deeply_is_refused() {
+        let deepest = format!("{}{}", "[".repeat(127), "]".repeat(127));
+        assert_eq!(payloads(&[&deepest]).unwrap()[0].data, deepest);
+        let error = payloads(&[&"[".repeat(1 << 20)]).unwrap_err().to_string();
+        assert!(error.contains("--input is not valid JSON: recursion limit exceeded"), "{error}");
+        assert!(!error.contains("hint"), "{error}");
     }
 }

@@ -35,6 +35,10 @@ use abide_crash_test::CrashTest;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
+/// Workflows and requests allocate on one thread and free on another; this allocator is good at that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Durable workflow engine: run a server, manage workflows, test and benchmark
 #[derive(Parser)]
 #[command(

@@ -7,6 +7,7 @@ use abide_command::{
     Common, Failed,
     time::{absolute, moment, parse_length, parse_moment, relative, system_now},
 };
+use abide_core::run::Movable;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -54,11 +55,11 @@ impl Command {
             None => moment(after.unwrap_or_default())?,
         };
         let handle = target.handle(&client);
-        let open = handle.waits().await.map_err(|error| target.failed(error))?;
+        let open = target.waits(&client).await.map_err(|error| target.failed(error))?;
         let (mut moved, timer) = match find(&open, &timer)? {
             Some(wait) => {
                 let timer = wait.timer.as_ref().map_or(timer, ToString::to_string);
-                (handle.reschedule_wait(wait.key.clone(), fire_at), timer)
+                (handle.reschedule(Movable::Wait(wait.key.clone()), fire_at), timer)
             }
             // It may repeat a move of a timer that has fired since: the engine knows.
             None => (handle.reschedule_timer(timer.as_str(), fire_at), timer),

@@ -7,8 +7,8 @@ use std::{
 };
 
 use abide::{
+    __private::grpc::{GrpcOptions, GrpcTransport, TlsOptions},
     Client, Codecs,
-    grpc::{GrpcOptions, GrpcTransport, TlsOptions},
 };
 use abide_core::operation::CallError;
 use clap::Args;

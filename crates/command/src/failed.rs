@@ -228,6 +228,9 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::Refused(Refusal::UnknownActivity(_) | Refusal::NoAttempt(_)) => {
             return Some(format!("`abide workflow describe {id}` shows its activities"));
         }
+        ClientError::Refused(Refusal::NotBegun { .. }) => {
+            return Some(format!("`abide workflow describe {id}` shows when it begins"));
+        }
         ClientError::Refused(Refusal::StaleAttempt) => {
             "the attempt was reported before or timed out; each attempt has its own token"
         }

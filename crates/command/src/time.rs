@@ -21,7 +21,7 @@ pub fn absolute(at: Timestamp) -> String {
 
 /// The distance from `now`, in words.
 pub fn relative(at: Timestamp, now: Timestamp) -> String {
-    if at.never() {
+    if at.is_never() {
         return "never".into();
     }
     let (ahead, behind) = (at.saturating_since(now), now.saturating_since(at));
@@ -63,7 +63,7 @@ pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
 /// The moment `after` from now.
 pub fn moment(after: Duration) -> Result<Timestamp, Failed> {
     let at = system_now().saturating_add(after);
-    if at.never() { Err(Failed::usage("the time is too far in the future")) } else { Ok(at) }
+    if at.is_never() { Err(Failed::usage("the time is too far in the future")) } else { Ok(at) }
 }
 
 /// The moment so long before now.

@@ -6,6 +6,7 @@ use crate::{
     attempt::ActivityToken,
     ids::{BuildId, EventNumber, NamespaceId, SessionId},
     operation::QueryRequest,
+    payload::{self, map_size},
     report::{QueryToken, TaskToken},
     run::{ActivityGiven, GivenTask},
 };
@@ -81,4 +82,20 @@ pub enum Dispatch {
         last_event: EventNumber,
         query: QueryRequest,
     },
+}
+
+impl Dispatch {
+    /// Bytes of memory that it takes until it is sent, roughly.
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Workflow { given, recent, .. } => {
+                let recent = recent.as_deref().unwrap_or_default();
+                given.memory() + recent.iter().map(Bytes::len).sum::<usize>()
+            }
+            Self::Activity { given, .. } => given.memory(),
+            Self::Query { query, .. } => {
+                size_of::<Self>() + (payload::size(&query.input) + map_size(&query.header)).memory()
+            }
+        }
+    }
 }

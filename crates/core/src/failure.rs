@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::payload::{self, Extension, Payloads, extension_size};
+use crate::payload::{self, Extension, Payloads, Size, extension_size};
 
 /// A failure with its causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,7 @@ pub struct Failure {
     /// The failures that led to this one.
     pub causes: Causes,
     /// What a gateway needs to return the failure in its original form.
+    #[doc(hidden)]
     pub extension: Extension,
 }
 
@@ -119,6 +120,7 @@ impl TimeoutKind {
 }
 
 impl Failure {
+    #[doc(hidden)]
     pub fn server(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { message: message.into(), kind, ..Self::default() }
     }
@@ -129,12 +131,14 @@ impl Failure {
     /// By this failure a worker hands an attempt back whose code it has not run, because it cannot:
     /// it lacks the key to read the input, for example. The attempt is given again, to any worker,
     /// and does not count against the policy's maximum.
+    #[doc(hidden)]
     pub fn hand_back(message: impl Into<String>) -> Self {
         let error_type = Self::HANDED_BACK.into();
         Self { error_type, ..Self::server(FailureKind::WorkerLost, message) }
     }
 
     /// Whether a worker handed the attempt back.
+    #[doc(hidden)]
     pub fn handed_back(&self) -> bool {
         self.kind == FailureKind::WorkerLost && self.error_type == Self::HANDED_BACK
     }
@@ -144,23 +148,27 @@ impl Failure {
         matches!(self.kind, FailureKind::Timeout(_))
     }
 
-    /// Size in bytes including the causes, for limits.
-    pub fn size(&self) -> usize {
+    /// Its size including the causes, for limits.
+    #[doc(hidden)]
+    pub fn size(&self) -> Size {
         self.chain()
             .map(|failure| {
                 let data = payload::size(&failure.details) + extension_size(&failure.extension);
-                failure.message.len() + failure.error_type.len() + failure.stack.len() + data
+                let texts = failure.message.len() + failure.error_type.len() + failure.stack.len();
+                data + Size { bytes: texts, items: 1 }
             })
             .sum()
     }
 
     /// Number of failures: this one and its causes.
+    #[doc(hidden)]
     pub fn depth(&self) -> usize {
         1 + self.causes.len()
     }
 
     /// Keeps at most this many causes: the outermost ones, and the root cause.
     #[must_use]
+    #[doc(hidden)]
     pub fn shortened(mut self, causes: usize) -> Self {
         let kept = &mut self.causes.0;
         if kept.len() > causes {

@@ -1,7 +1,7 @@
 //! Identifiers. Every id is its own type, so that a timer id cannot be passed for a wait id.
 //! Nothing here generates random ids: they come in as arguments or are derived by a pinned hash.
 
-use std::{fmt, hash::Hasher, sync::Arc};
+use std::{borrow::Cow, fmt, hash::Hasher, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher24;
@@ -13,6 +13,13 @@ use crate::time::Timestamp;
 pub type EventNumber = u64;
 
 macro_rules! text_id {
+    (@from $name:ident, $text:ty) => {
+        impl From<$text> for $name {
+            fn from(text: $text) -> Self {
+                Self(text.into())
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,9 +32,15 @@ macro_rules! text_id {
             }
         }
 
-        impl<T: Into<Arc<str>>> From<T> for $name {
-            fn from(text: T) -> Self {
-                Self(text.into())
+        text_id!(@from $name, Arc<str>);
+        text_id!(@from $name, Box<str>);
+        text_id!(@from $name, String);
+        text_id!(@from $name, &str);
+        text_id!(@from $name, Cow<'_, str>);
+
+        impl From<&String> for $name {
+            fn from(text: &String) -> Self {
+                Self(text.as_str().into())
             }
         }
 
@@ -92,9 +105,11 @@ pub struct RunId(Uuid);
 
 impl RunId {
     /// Smallest id, for ranges.
+    #[doc(hidden)]
     pub const MIN: Self = Self(Uuid::nil());
 
     /// Largest id, for ranges.
+    #[doc(hidden)]
     pub const MAX: Self = Self(Uuid::max());
 
     /// Wraps an existing id.
@@ -103,16 +118,19 @@ impl RunId {
     }
 
     /// The id as 16 bytes.
+    #[doc(hidden)]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
 
     /// Decodes an id; `None` unless there are exactly 16 bytes.
+    #[doc(hidden)]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         Uuid::from_slice(bytes).ok().map(Self)
     }
 
     /// A UUIDv7 with the time `at` and the random part `entropy`.
+    #[doc(hidden)]
     pub fn from_parts(at: Timestamp, entropy: u128) -> Self {
         let millis = u128::from(at.unix_millis()) & 0xffff_ffff_ffff;
         let random_a = (entropy >> 64) & 0xfff;
@@ -123,6 +141,7 @@ impl RunId {
 
     /// Run id of the child that event `initiated` of run `parent` starts. It is derived, so that a
     /// repeated start of the same child is recognised as the same run.
+    #[doc(hidden)]
     pub fn of_child(parent: RunId, initiated: EventNumber, at: Timestamp) -> Self {
         let half = |salt: u8| {
             let mut hasher = SipHasher24::new();
@@ -136,12 +155,14 @@ impl RunId {
 
     /// Whether [`Self::of_child`] derives this id, for any time: so a request cannot pass off
     /// another run's id as its child's.
+    #[doc(hidden)]
     pub fn is_child_of(&self, parent: RunId, initiated: EventNumber) -> bool {
         let millis = u64::try_from(self.0.as_u128() >> 80).unwrap_or_default();
         *self == Self::of_child(parent, initiated, Timestamp::from_unix_millis(millis))
     }
 
     /// Id of all attempts of the activity that event `scheduled` scheduled.
+    #[doc(hidden)]
     pub fn execution_id(&self, scheduled: EventNumber) -> ExecutionId {
         format!("{self}:{scheduled}").into()
     }
@@ -167,6 +188,7 @@ pub struct WorkflowKey {
 }
 
 impl WorkflowKey {
+    #[doc(hidden)]
     pub fn slot(&self) -> Slot {
         Slot::of(&self.namespace, &self.workflow)
     }
@@ -257,6 +279,21 @@ mod tests {
 
     fn slot(namespace: &str, workflow: &str) -> u16 {
         Slot::of(&namespace.into(), &workflow.into()).number()
+    }
+
+    #[test]
+    fn every_kind_of_text_is_an_id() {
+        let text = String::from("order-17");
+        let shared: Arc<str> = text.as_str().into();
+        let ids: [WorkflowId; 6] = [
+            (&text).into(),
+            text.as_str().into(),
+            text.clone().into(),
+            text.clone().into_boxed_str().into(),
+            Cow::Borrowed(text.as_str()).into(),
+            shared.into(),
+        ];
+        assert!(ids.iter().all(|id| id.as_str() == text));
     }
 
     #[test]

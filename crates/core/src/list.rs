@@ -74,6 +74,7 @@ impl RunStatus {
     ];
 
     /// The number that stands in a column. Never reused.
+    #[doc(hidden)]
     pub const fn number(self) -> u8 {
         match self {
             Self::Running => 1,
@@ -89,12 +90,13 @@ impl RunStatus {
     }
 
     /// The status of a number, if it is known.
+    #[doc(hidden)]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.number() == number)
     }
 
     /// The run may still change.
-    pub const fn open(self) -> bool {
+    pub const fn is_open(self) -> bool {
         matches!(self, Self::Running | Self::Paused | Self::ReplayBlocked)
     }
 }
@@ -166,6 +168,7 @@ impl WaitKind {
     ];
 
     /// The number that stands in a column. Never reused.
+    #[doc(hidden)]
     pub const fn number(self) -> u8 {
         match self {
             Self::Timer => 1,
@@ -178,6 +181,7 @@ impl WaitKind {
     }
 
     /// The kind of a number, if it is known.
+    #[doc(hidden)]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
@@ -190,7 +194,7 @@ impl WaitKind {
             Self::Condition => WaitEnd::Condition,
             Self::Approval => WaitEnd::Decision,
         };
-        let deadline = (!until.never()).then_some(WaitEnd::Deadline);
+        let deadline = (!until.is_never()).then_some(WaitEnd::Deadline);
         [Some(awaited), deadline].into_iter().flatten().collect()
     }
 }

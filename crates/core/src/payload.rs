@@ -19,11 +19,43 @@ impl Payload {
         Self { metadata: BTreeMap::new(), data: data.into() }
     }
 
-    /// Size in bytes, for limits.
-    pub fn size(&self) -> usize {
-        let metadata: usize =
-            self.metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
-        metadata + self.data.len()
+    /// Its size, for limits.
+    pub fn size(&self) -> Size {
+        let own = Size { bytes: self.data.len(), items: 1 };
+        own + extension_size(&self.metadata)
+    }
+}
+
+/// The size of user data, for limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes of all names and values.
+    pub bytes: usize,
+    /// Number of payloads and of entries of maps. Each takes memory beside its bytes.
+    pub items: usize,
+}
+
+/// Memory of an item beside its bytes, roughly.
+const ITEM_MEMORY: usize = 100;
+
+impl Size {
+    /// Bytes of memory that the data takes, roughly.
+    pub const fn memory(self) -> usize {
+        self.bytes.saturating_add(self.items.saturating_mul(ITEM_MEMORY))
+    }
+}
+
+impl std::ops::Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, items: self.items + other.items }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), |sum, size| sum + size)
     }
 }
 
@@ -33,21 +65,28 @@ pub type Payloads = Vec<Payload>;
 /// Named payloads: headers, memo, search attributes.
 pub type PayloadMap = BTreeMap<String, Payload>;
 
-/// Size in bytes, for limits.
-pub fn size(payloads: &[Payload]) -> usize {
+/// The size of all of them, for limits.
+pub fn size(payloads: &[Payload]) -> Size {
     payloads.iter().map(Payload::size).sum()
 }
 
-/// Size in bytes, for limits.
-pub fn map_size(map: &PayloadMap) -> usize {
-    map.iter().map(|(name, payload)| name.len() + payload.size()).sum()
+/// The size of all of them and of their names, for limits.
+pub fn map_size(map: &PayloadMap) -> Size {
+    map.iter().map(|(name, payload)| text_size(name) + payload.size()).sum()
+}
+
+/// The size of a text in a list, for limits.
+pub fn text_size(text: &str) -> Size {
+    Size { bytes: text.len(), items: 1 }
 }
 
 /// Data that a gateway needs to return a record in the form of another protocol; the engine carries
 /// it but never reads it.
 pub type Extension = BTreeMap<String, Bytes>;
 
-/// Size in bytes, for limits.
-pub fn extension_size(extension: &Extension) -> usize {
-    extension.iter().map(|(name, value)| name.len() + value.len()).sum()
+/// The size of all entries, for limits.
+pub fn extension_size(extension: &Extension) -> Size {
+    let entry =
+        |(name, value): (&String, &Bytes)| Size { bytes: name.len() + value.len(), items: 1 };
+    extension.iter().map(entry).sum()
 }

@@ -144,9 +144,9 @@ impl RetryPolicy {
                 | FailureKind::Terminated
                 | FailureKind::Timeout(TimeoutKind::ScheduleToStart | TimeoutKind::ScheduleToClose)
         );
-        failure.non_retryable
-            || final_kind
-            || self.non_retryable_types.contains(&failure.error_type)
+        // A failure that was passed on has the original one as its cause.
+        let excluded = |cause: &Failure| self.non_retryable_types.contains(&cause.error_type);
+        failure.non_retryable || final_kind || failure.chain().any(excluded)
     }
 }
 
@@ -209,6 +209,16 @@ mod tests {
         let silent = Failure::timeout(TimeoutKind::Heartbeat);
         assert_eq!(picky.judge(1, &silent), RetryDecision::Stop(RetryState::NonRetryableFailure));
         assert_eq!(policy().judge(1, &silent), RetryDecision::After(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn an_excluded_type_is_found_among_the_causes() {
+        let cause = Failure { error_type: "CardExpired".into(), ..Failure::default() };
+        let passed_on = Failure { causes: cause.into(), ..Failure::default() };
+        let picky = policy().non_retryable("CardExpired");
+        let stop = RetryDecision::Stop(RetryState::NonRetryableFailure);
+        assert_eq!(picky.judge(1, &passed_on), stop);
+        assert_ne!(policy().judge(1, &passed_on), stop);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl WaitTally {
 
     /// The interval in which a wait with this end falls, if any.
     pub fn interval_of(&self, until: Timestamp) -> Option<u32> {
-        let inside = until >= self.from && until < self.end() && !until.never();
+        let inside = until >= self.from && until < self.end() && !until.is_never();
         inside.then(|| self.whole_before(until))
     }
 

@@ -64,7 +64,7 @@ impl Timestamp {
     }
 
     /// Whether this is the sentinel that means "never".
-    pub fn never(self) -> bool {
+    pub fn is_never(self) -> bool {
         self == Self::NEVER
     }
 
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(Timestamp::NEVER.seconds(), 253_402_300_799);
         assert_eq!(Timestamp::NEVER.saturating_add(Duration::from_nanos(1)), Timestamp::NEVER);
         let before = Timestamp::new(253_402_300_799, 999_999_998).unwrap();
-        assert!(!before.never());
-        assert!(before.saturating_add(Duration::from_nanos(1)).never());
+        assert!(!before.is_never());
+        assert!(before.saturating_add(Duration::from_nanos(1)).is_never());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::{Client, ClientError, MoveError, Timestamp, WorkflowHandle, prelude::*};
+use abide::client::HistoryEvent;
+use abide::{Client, ClientError, RescheduleError, Timestamp, prelude::*};
 use abide_core::run::Refusal;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -53,12 +54,12 @@ pub(crate) enum Told {
     Refused(String),
 }
 
-impl From<Result<Timestamp, MoveError>> for Told {
-    fn from(moved: Result<Timestamp, MoveError>) -> Self {
+impl From<Result<Timestamp, RescheduleError>> for Told {
+    fn from(moved: Result<Timestamp, RescheduleError>) -> Self {
         match moved {
             Ok(at) => Self::Moved(at),
-            Err(MoveError::TooLate) => Self::TooLate,
-            Err(MoveError::Past { .. }) => Self::Past,
+            Err(RescheduleError::TooLate) => Self::TooLate,
+            Err(RescheduleError::Past { .. }) => Self::Past,
             Err(error) => Self::Refused(error.to_string()),
         }
     }
@@ -205,7 +206,7 @@ impl Auctioneer {
 
     async fn auction(&mut self, id: &str) -> Result<Moves, Finding> {
         let plan = self.plan();
-        let start = self.client.start::<Auction>(id, plan).queue(QUEUE).key(id);
+        let start = Auction::start(&self.client, id, plan).queue(QUEUE).key(id);
         let handle = self.call(id, "start", start.into_future()).await?;
         let mut asked = Vec::new();
         for number in 0..self.rng.usize(2..10) {
@@ -214,18 +215,18 @@ impl Auctioneer {
             let pause_ms = self.rng.u64(0..LONGEST_PAUSE_MS);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
-        let settle = handle.signal(Auction::SETTLE, ()).key(format!("{id}-settle"));
+        let settle = handle.settle().key(format!("{id}-settle"));
         self.call(id, "settle", settle.into_future()).await?;
         let report = within_patience(id, "result", handle.result()).await?;
         let history = within_patience(id, "history", handle.history().collect()).await?;
-        deadlines::check_auction(id, plan, &asked, &report, &history)
+        deadlines::check_auction(id, plan, &asked, &report, &HistoryEvent::all_recorded(history))
     }
 
     /// Moves the deadline in one of the ways. Returns what was acknowledged; `None` if a move from
     /// outside came too late or too early.
     async fn ask(
         &mut self,
-        handle: &WorkflowHandle<Auction>,
+        handle: &AuctionHandle,
         id: &str,
         key: &str,
     ) -> Result<Option<Asked>, Finding> {
@@ -239,12 +240,12 @@ impl Auctioneer {
                 Ok(moved.then_some(Asked::FromOutside(at)))
             }
             1 => {
-                let signal = handle.signal(Auction::CLOSE_AT, at).key(key);
+                let signal = handle.close_at(at).key(key);
                 self.call(id, "close_at", signal.into_future()).await?;
                 Ok(Some(Asked::Reset(at)))
             }
             _ => {
-                let signal = handle.signal(Auction::EXTEND, more_ms).key(key);
+                let signal = handle.extend(more_ms).key(key);
                 self.call(id, "extend", signal.into_future()).await?;
                 Ok(Some(Asked::Extend(Duration::from_millis(more_ms))))
             }

@@ -8,10 +8,13 @@ use std::{
     io,
 };
 
-use abide::Client;
+use abide::client::HistoryEvent;
+use abide::{
+    Client,
+    list::{RunFilter, RunStatus},
+};
 use abide_core::{
     event::{Delivery, Event, Fact},
-    list::{RunFilter, RunStatus},
     time::Timestamp,
 };
 
@@ -80,13 +83,12 @@ pub(crate) async fn everything(
 
 async fn history(client: &Client, id: &str) -> Result<Vec<Event>, Finding> {
     let history = client.handle_untyped(id).history().await;
-    history.map_err(|error| Finding::new(id, error.to_string()))
+    history.map(HistoryEvent::all_recorded).map_err(|error| Finding::new(id, error.to_string()))
 }
 
 /// Checks that there is one run per start, and that all of them completed.
 async fn check_count(client: &Client, expected: usize) -> Result<(), Finding> {
-    for statuses in [Vec::new(), vec![RunStatus::Completed]] {
-        let filter = RunFilter { statuses, ..RunFilter::default() };
+    for filter in [RunFilter::new(), RunFilter::new().status(RunStatus::Completed)] {
         let count = client.count_runs(filter).await;
         let count = count.map_err(|error| Finding::new("the count of runs", error.to_string()))?;
         Finding::check("all runs", "their number", expected, usize::try_from(count).unwrap_or(0))?;

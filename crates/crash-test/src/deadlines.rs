@@ -58,7 +58,7 @@ pub(crate) fn check_timers(id: &str, history: &[Event]) -> Result<(), Finding> {
     for event in history {
         timers.follow(event)?;
     }
-    let open = timers.known.values().filter(|timer| timer.open && !timer.due.never());
+    let open = timers.known.values().filter(|timer| timer.open && !timer.due.is_never());
     Finding::check(id, "timers that never fired", 0, open.count())
 }
 

@@ -75,7 +75,7 @@ impl Journey {
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
         let slept_ms = ctx.now().saturating_since(begin).as_millis();
-        let child = ctx.child::<Detour>(detour_of(&plan.id), plan.id.clone()).await?;
+        let child = Detour::child(ctx, detour_of(&plan.id), plan.id.clone()).await?;
         let mut messages = Vec::new();
         while messages.len() < plan.messages {
             messages.push(ctx.receive(Self::MESSAGE).await?);

@@ -8,9 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use abide::Client;
+use abide::{Client, list::RunFilter};
 use abide_command::{Common, Failed};
-use abide_core::list::RunFilter;
 use fastrand::Rng;
 use tokio::{sync::watch, task::JoinHandle};
 

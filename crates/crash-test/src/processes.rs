@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, Write as _},
-    net::TcpListener,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -15,6 +15,7 @@ use abide_command::own_process;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
+    net::TcpSocket,
     process::{Child, ChildStdout, Command},
     sync::watch,
     time::timeout,
@@ -75,9 +76,11 @@ impl Process {
         let said = timeout(PATIENCE, self.ready.wait_for(|ready| *ready)).await;
         match said.map(|ready| ready.is_ok()) {
             Ok(true) => Ok(()),
-            Ok(false) => {
-                Err(io::Error::other(format!("{} ended before it was ready", self.name())))
-            }
+            Ok(false) => Err(io::Error::other(format!(
+                "{} ended before it was ready; the last line of its log: {}",
+                self.name(),
+                last_line(&self.log)
+            ))),
             Err(_) => Err(self.late("is not ready")),
         }
     }
@@ -137,7 +140,27 @@ async fn write_down(output: ChildStdout, mut log: File, ready: watch::Sender<boo
     }
 }
 
-/// A port that was free a moment ago, and stays the same over restarts.
-pub(crate) fn free_address() -> io::Result<String> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+/// The last line of a log, or why there is none.
+fn last_line(log: &Path) -> String {
+    match std::fs::read_to_string(log) {
+        Ok(text) => text.lines().last().unwrap_or("it is empty").to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A port for a process that binds it again after each restart. The socket is bound but does not
+/// listen: no other program is given the port meanwhile, and the process can still bind it.
+pub(crate) struct ReservedPort(TcpSocket);
+
+impl ReservedPort {
+    pub(crate) fn reserve() -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        Ok(Self(socket))
+    }
+
+    pub(crate) fn address(&self) -> io::Result<String> {
+        Ok(self.0.local_addr()?.to_string())
+    }
 }

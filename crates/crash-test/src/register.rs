@@ -145,12 +145,12 @@ async fn write(
     let mut ids = Vec::new();
     while !*stop.borrow() {
         let id = format!("register-{number}-{}", ids.len());
-        let start = client.start::<Register>(id.as_str(), ()).queue(QUEUE).key(id.as_str());
+        let start = Register::start(&client, id.as_str()).queue(QUEUE).key(id.as_str());
         let handle = within_patience(&id, "start", start.into_future()).await?;
         *lock(&known) = Known { id: id.clone(), ..Known::default() };
         for count in 1..=HIGHEST {
             lock(&known).asked = count;
-            let update = handle.update(Register::INCREASE, ()).id(format!("{id}-{count}"));
+            let update = handle.increase().id(format!("{id}-{count}"));
             let counted = within_patience(&id, "update", update.into_future()).await?;
             Finding::check(&id, "the count after an update", count, counted)?;
             lock(&known).acknowledged = count;
@@ -217,7 +217,7 @@ async fn read_once(
     let answer = if describes {
         handle.describe().await.map(|run| Reading::Events(run.last_event))
     } else {
-        handle.query(Register::COUNT, ()).await.map(Reading::Count)
+        handle.count().await.map(Reading::Count)
     };
     match answer {
         Ok(reading) => {

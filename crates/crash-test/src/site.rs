@@ -3,21 +3,17 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
-use abide::{
-    Client,
-    grpc::{GrpcOptions, GrpcTransport},
-};
+use abide::Client;
 use abide_command::Failed;
 use abide_server::Secret;
 
 use crate::{
     check::{Finding, unable},
     database::Database,
-    processes::{Launch, Process, free_address},
+    processes::{Launch, Process, ReservedPort},
     proxy::Proxy,
 };
 
@@ -52,6 +48,8 @@ pub(crate) struct Node {
     pub(crate) url: String,
     /// Its proxy to the database, if that is shared.
     pub(crate) proxy: Option<Proxy>,
+    /// Kept for the restarts of the process.
+    _ports: [ReservedPort; 2],
 }
 
 impl Site {
@@ -116,9 +114,10 @@ impl Node {
         layout: &Layout,
         secret: &Secret,
     ) -> io::Result<Self> {
-        let address = free_address()?;
-        let mut arguments = words(["serve", "--json", "--address", address.as_str(), "--http"]);
-        arguments.extend(words([free_address()?.as_str(), "--config"]));
+        let ports = [ReservedPort::reserve()?, ReservedPort::reserve()?];
+        let [address, http] = [ports[0].address()?, ports[1].address()?];
+        let mut arguments = words(["serve", "--json", "--address", &address, "--http", &http]);
+        arguments.push("--config".into());
         arguments.push(folder.join(CONFIG).into());
         let mut environment = Vec::new();
         let mut proxy = None;
@@ -134,7 +133,7 @@ impl Node {
         }
         let launch = Launch { name: format!("node-{number}"), arguments, environment };
         let process = Process::start(folder, launch)?;
-        Ok(Self { process, url: format!("http://{address}"), proxy })
+        Ok(Self { process, url: format!("http://{address}"), proxy, _ports: ports })
     }
 }
 
@@ -150,9 +149,9 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<std::ffi::OsString> {
 
 /// A client of the nodes with these addresses, which retries its calls for so long.
 pub(crate) fn connect(urls: &str, patience: Duration) -> Result<Client, Finding> {
-    let transport = GrpcTransport::new(&GrpcOptions::new(urls));
-    let transport = transport.map_err(|error| Finding::new(urls, error.to_string()))?;
-    Ok(Client::new(Arc::new(transport)).with_call_timeout(patience))
+    let client = Client::connect_lazy(urls);
+    let client = client.map_err(|error| Finding::new(urls, error.to_string()))?;
+    Ok(client.with_call_timeout(patience))
 }
 
 /// Creates the folder. A used one is refused: its runs and its ledger would be mistaken for those

@@ -72,7 +72,7 @@ impl Traveller {
         let mut calls: Vec<Deed> = (0..plan.messages).map(Deed::Message).collect();
         calls.extend((0..self.rng.usize(0..4)).map(|_| Deed::Add(self.rng.u64(1..100))));
         self.rng.shuffle(&mut calls);
-        let start = self.client.start::<Journey>(id.as_str(), plan.clone()).queue(QUEUE);
+        let start = Journey::start(&self.client, id.as_str(), plan.clone()).queue(QUEUE);
         let handle = self.call(&id, "start", start.key(format!("start-{id}"))).await?;
         let mut journeyed = Journeyed { plan, keys: BTreeSet::new(), updates: BTreeSet::new() };
         let (mut sent, mut total) = (Vec::new(), 0);
@@ -81,7 +81,7 @@ impl Traveller {
                 Deed::Message(number) => {
                     let text = format!("message {number}");
                     let key = format!("{id}-message-{number}");
-                    let signal = handle.signal(Journey::MESSAGE, text.clone()).key(key.as_str());
+                    let signal = handle.message(text.clone()).key(key.as_str());
                     self.call(&id, "signal", signal).await?;
                     journeyed.keys.insert(key);
                     sent.push(text);
@@ -89,7 +89,7 @@ impl Traveller {
                 Deed::Add(amount) => {
                     let update = format!("{id}-add-{number}");
                     total += amount;
-                    let add = handle.update(Journey::ADD, amount).id(update.as_str());
+                    let add = handle.add(amount).id(update.as_str());
                     let sum = self.call(&id, "update", add).await?;
                     Finding::check(&id, "the sum after an update", total, sum)?;
                     journeyed.updates.insert(update);
@@ -97,7 +97,7 @@ impl Traveller {
             }
         }
         let key = format!("{id}-arrive");
-        let arrive = handle.signal(Journey::ARRIVE, ()).key(key.as_str());
+        let arrive = handle.arrive().key(key.as_str());
         self.call(&id, "arrive", arrive).await?;
         journeyed.keys.insert(key);
         let report = within_patience(&id, "result", handle.result()).await?;

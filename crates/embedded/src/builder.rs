@@ -1,6 +1,6 @@
 //! Settings of an embedded engine.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Options, clock::Clock};
@@ -32,13 +32,31 @@ impl Builder {
         self
     }
 
-    /// Replaces all limits.
+    /// From how many events on [`suggests_continue_as_new`] is true; by default 4,096. A test lowers it
+    /// to reach the next run soon.
+    ///
+    /// [`suggests_continue_as_new`]: abide_sdk::Context::suggests_continue_as_new
+    pub fn suggest_continue_as_new_after(mut self, events: u64) -> Self {
+        self.options.limits.events_suggested = events;
+        self
+    }
+
+    /// How long a worker whose stream has ended keeps its attempts, before they are retried elsewhere;
+    /// by default 5 seconds.
+    pub fn worker_grace(mut self, grace: Duration) -> Self {
+        self.options.limits.session_grace = grace;
+        self
+    }
+
+    /// Replaces all limits. Users have methods for those that they may set; this is for tests.
+    #[doc(hidden)]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
     /// Sets the clock; a test may use one that it moves itself.
+    #[doc(hidden)]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.options.clock = clock;
         self
@@ -56,6 +74,7 @@ impl Builder {
     }
 
     /// Starts the engine on the given store.
+    #[doc(hidden)]
     pub async fn start(self, store: Arc<dyn Store>) -> Embedded {
         Embedded::start(store, self.options).await
     }

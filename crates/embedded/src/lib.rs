@@ -27,6 +27,7 @@ use abide_engine::Engine;
 use abide_sdk::{Client, Codecs, Timestamp, Worker, transport::Transport};
 use abide_store::Store;
 
+#[doc(hidden)]
 pub use abide_core::limits::Limits;
 pub use abide_engine::clock;
 
@@ -87,6 +88,7 @@ impl Embedded {
     /// Starts another engine on the same store, which claims all shards from this one: state that
     /// this one has only in memory is lost, as in a crash. `None` if this one has released its
     /// store. For tests.
+    #[doc(hidden)]
     pub fn successor(&self, builder: Builder) -> impl Future<Output = Option<Self>> + Send + use<> {
         let store = self.store.upgrade();
         async move { Some(builder.start(store?).await) }

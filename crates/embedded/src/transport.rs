@@ -60,7 +60,7 @@ impl Transport for InProcess {
                 engine.check_namespace(&queue.namespace)?;
                 engine.limits().check_name("queue", &queue.queue)?;
             }
-            let session = engine.connect(worker);
+            let session = engine.connect(worker, None);
             // If the engine stops after this check, it ends the stream.
             self.engine()?;
             let credits = session.credits();

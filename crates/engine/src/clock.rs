@@ -15,6 +15,8 @@ use abide_core::time::Timestamp;
 use bell::Bell;
 use tokio::sync::watch;
 
+use crate::lock::lock;
+
 /// A future that ends at a given time.
 pub struct Sleep<'a> {
     ends: Timestamp,
@@ -67,13 +69,16 @@ const LAST_LEG: Duration = Duration::from_millis(3);
 /// One per process, started on first use. If the thread cannot start, the runtime's timers are
 /// used.
 static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| {
-    let told =
+    let warn =
         |error: &_| tracing::warn!(%error, "cannot start the timer thread: timers may be late");
-    Bell::start().inspect_err(told).ok()
+    Bell::start().inspect_err(warn).ok()
 });
 
-#[expect(clippy::disallowed_methods, reason = "measures how long is still to wait")]
-fn monotonic_now() -> Instant {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures how long is still to wait, and how often a line is logged"
+)]
+pub(crate) fn monotonic_now() -> Instant {
     Instant::now()
 }
 
@@ -185,12 +190,12 @@ impl ManualClock {
 
     /// The earliest end of all pending sleeps.
     pub fn next_alarm(&self) -> Option<Timestamp> {
-        let alarms = self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let alarms = lock(&self.alarms);
         alarms.iter().min().copied()
     }
 
     fn set_alarm(&self, at: Timestamp, set: bool) {
-        let mut alarms = self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut alarms = lock(&self.alarms);
         if set {
             alarms.push(at);
         } else if let Some(place) = alarms.iter().position(|alarm| *alarm == at) {

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::since_boot,
+    lock::lock,
     peers::{NoPeers, Peers},
 };
 
@@ -94,10 +95,4 @@ impl Cluster {
         let until = Duration::from_nanos(self.good_until.load(Ordering::SeqCst));
         until.saturating_sub(since_boot())
     }
-}
-
-/// The state is consistent whenever a lock is released, also by a panic, so a poisoned lock can be
-/// used.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

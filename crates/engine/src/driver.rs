@@ -12,7 +12,7 @@ use std::{
 };
 
 use abide_core::{
-    ids::ShardId,
+    ids::{RunId, ShardId},
     operation::{AnyAnswer, CallError, Ticket},
     report::ReportAnswer,
     time::Timestamp,
@@ -24,7 +24,7 @@ use abide_shard::{
 };
 use abide_store::{Batch, ReadError, Store, WaitFilter};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use uuid::Uuid;
 
 use crate::{
@@ -47,6 +47,8 @@ pub(crate) struct Driver {
     matched: VecDeque<Message>,
     /// Requests that have not been sent to the store yet.
     requests: VecDeque<StoreRequest>,
+    /// Runs that are being loaded.
+    loading: BTreeMap<RunId, OwnedSemaphorePermit>,
     /// This node no longer serves the shard.
     ended: bool,
 }
@@ -57,9 +59,16 @@ enum StoreRequest {
     Fetch(Ticket, Fetch),
 }
 
-/// Reads and commits in flight; each yields the message that carries its answer.
-type StoreWork<'a> =
-    FuturesUnordered<Pin<Box<dyn Future<Output = (Message, InFlight)> + Send + 'a>>>;
+/// Reads and commits in flight.
+type StoreWork<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = StoreAnswer> + Send + 'a>>>;
+
+/// An answer of the store.
+struct StoreAnswer {
+    message: Message,
+    work: InFlight,
+    /// The run whose log begins with this read, until it is loaded.
+    loading: Option<(RunId, OwnedSemaphorePermit)>,
+}
 
 impl Driver {
     pub(crate) fn new(
@@ -77,6 +86,7 @@ impl Driver {
             posts,
             matched: VecDeque::new(),
             requests: VecDeque::new(),
+            loading: BTreeMap::new(),
             ended: false,
         }
     }
@@ -109,7 +119,10 @@ impl Driver {
             drop(work);
             let (next, _work) = tokio::select! {
                 biased;
-                Some((answer, work)) = in_flight.next() => (Some(Post::Message(answer)), Some(work)),
+                Some(StoreAnswer { message, work, loading }) = in_flight.next() => {
+                    self.loading.extend(loading);
+                    (Some(Post::Message(message)), Some(work))
+                }
                 post = self.posts.recv() => match post {
                     Some((post, work)) => (Some(post), Some(work)),
                     None => break,
@@ -149,15 +162,23 @@ impl Driver {
                         if let Err(error) = &answer {
                             node.watch.commit_failed(id, error);
                         }
-                        (Message::Committed(answer), work)
+                        StoreAnswer { message: Message::Committed(answer), work, loading: None }
                     })
                 }
                 StoreRequest::Fetch(ticket, fetch) => Box::pin(async move {
+                    let loading = match &fetch {
+                        Fetch::Load(run, _) => {
+                            // The semaphore is never closed.
+                            let permit = Arc::clone(&node.loads).acquire_owned().await;
+                            permit.ok().map(|permit| (*run, permit))
+                        }
+                        _ => None,
+                    };
                     let answer = read(&*node.store, id, fetch).await;
                     if let Err(error) = &answer {
                         node.read_failed(error);
                     }
-                    (Message::Fetched(ticket, answer), work)
+                    StoreAnswer { message: Message::Fetched(ticket, answer), work, loading }
                 }),
             });
         }
@@ -209,6 +230,9 @@ impl Driver {
             }
             next = self.matched.pop_front();
         }
+        if !self.loading.is_empty() {
+            self.loading.retain(|run, _| self.shard.is_loading(*run));
+        }
         let fired = self.shard.take_fired();
         if fired > 0 {
             self.node.counters.timers_fired.add(fired);
@@ -219,7 +243,12 @@ impl Driver {
         let node = &self.node;
         match output {
             Output::Fetch(ticket, fetch) => {
-                self.requests.push_back(StoreRequest::Fetch(ticket, fetch))
+                // A run that is loaded from the start again waits for its turn again: if it kept the
+                // permit that it has, such runs could wait for each other.
+                if let Fetch::Load(run, _) = &fetch {
+                    self.loading.remove(run);
+                }
+                self.requests.push_back(StoreRequest::Fetch(ticket, fetch));
             }
             Output::Commit(batch) => self.requests.push_back(StoreRequest::Commit(batch)),
             Output::Reply(ticket, reply) => {

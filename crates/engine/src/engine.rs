@@ -12,7 +12,7 @@ use abide_core::{
     dispatch::Worker,
     ids::{NamespaceId, ShardId},
     limits::{InvalidField, Limits},
-    operation::{AnyAnswer, AnyOperation, CallError, Caller, RunOperation, Ticket},
+    operation::{AnswerSize, AnyAnswer, AnyOperation, CallError, Caller, RunOperation, Ticket},
     report::{Report, ReportAnswer},
     time::Timestamp,
 };
@@ -38,9 +38,11 @@ use crate::{
     health::Health,
     members::Members,
     node::{Node, Post, ReplySender},
+    outbox::Account,
     peers::{PeerAnswer, PeerMessage},
     route::{CallRoute, Destination},
     session::Session,
+    turns::{self, Turn, Turns},
 };
 
 /// Configuration of an engine.
@@ -102,19 +104,19 @@ impl Engine {
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
         let (incarnation, others) = (lease.incarnation, membership.as_ref());
-        let (say, said) = mpsc::unbounded_channel();
+        let (sender, lease_messages) = mpsc::unbounded_channel();
         let times = (clock, limits);
-        let node = Node::new(store, times, name, incarnation, others, say.clone());
+        let node = Node::new(store, times, name, incarnation, others, sender.clone());
         let node = Arc::new(node.with_borders(borders));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),
         };
         let mut members = JoinSet::new();
-        members.spawn(Members::new(Arc::clone(&node), lease, said).run());
+        members.spawn(Members::new(Arc::clone(&node), lease, lease_messages).run());
         let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
         let tickets = AtomicU64::new(Uuid::new_v4().as_u64_pair().0);
-        Self { node, namespaces, members, lease: say, stopping, tickets }
+        Self { node, namespaces, members, lease: sender, stopping, tickets }
     }
 
     /// Waits until every shard that this node serves is in memory or has ended. In a cluster this
@@ -185,8 +187,55 @@ impl Engine {
         match operation {
             AnyOperation::Run(operation) => self.operate(operation).await,
             // Boxed to keep this future small, because very many operations may wait for a run.
-            AnyOperation::Read(operation) => Box::pin(self.read(*operation)).await,
+            AnyOperation::Read(operation) => {
+                let read = Box::pin(self.read(*operation, &turns::at_once)).await;
+                read.map(|(answer, _)| answer)
+            }
         }
+    }
+
+    /// Performs an operation like [`ask`](Self::ask). If building the answer takes much memory and time,
+    /// it waits for its turn, but not before other nodes have said what is needed from them. The turn
+    /// comes with the answer.
+    pub async fn ask_in_turn(
+        &self,
+        caller: &Caller,
+        operation: AnyOperation,
+        turns: Turns<'_>,
+    ) -> Result<(AnyAnswer, Option<Turn>), CallError> {
+        access::admit(caller, &operation)?;
+        let built = operation.name().answer_size() == AnswerSize::Built;
+        match operation {
+            AnyOperation::Run(operation) if built => self.operate_in_turn(operation, turns).await,
+            AnyOperation::Run(operation) => Ok((self.operate(operation).await?, None)),
+            AnyOperation::Read(operation) => self.read(*operation, turns).await,
+        }
+    }
+
+    async fn operate_in_turn(
+        &self,
+        operation: Box<RunOperation>,
+        turns: Turns<'_>,
+    ) -> Result<(AnyAnswer, Option<Turn>), CallError> {
+        self.check_namespace(operation.namespace())?;
+        let shard = operation.workflow().slot().shard();
+        let repeatable = operation.name().repeatable();
+        let here = async |operation| {
+            let turn = turns().await;
+            Ok((self.ask_here(operation).await?, Some(turn)))
+        };
+        let Some(cluster) = &self.node.cluster else { return here(operation).await };
+        let asked = self.at_owner(shard, repeatable, move |place| match place {
+            Destination::Here => Box::pin(here(operation.clone())),
+            Destination::At(node) => {
+                let answer = cluster.peers.ask(&node, operation.clone());
+                Box::pin(async move {
+                    let answer = self.unless_stopped(answer).await?;
+                    Ok((answer, Some(turns().await)))
+                })
+            }
+        });
+        asked.await
     }
 
     /// Performs an operation on a run, on this node or the node that serves it.
@@ -209,17 +258,19 @@ impl Engine {
         Box::pin(asked).await
     }
 
-    /// Delivers a worker's report, on this node or to the node that serves the run.
+    /// Delivers a worker's report, on this node or to the node that serves the run. It takes no
+    /// [`Caller`]: roles decide what clients and operators may ask, and a run accepts a report only
+    /// for work that is in flight.
     pub async fn report(&self, report: Report) -> Result<ReportAnswer, CallError> {
         let (workflow, _) = report.place();
         self.check_namespace(&workflow.namespace)?;
         let Some(cluster) = &self.node.cluster else { return self.report_here(report).await };
         let shard = workflow.slot().shard();
-        let told = self.at_owner(shard, false, move |place| match place {
+        let answer = self.at_owner(shard, false, move |place| match place {
             Destination::Here => Box::pin(self.report_here(report.clone())),
             Destination::At(node) => cluster.peers.report(&node, report.clone()),
         });
-        Box::pin(told).await
+        Box::pin(answer).await
     }
 
     /// Performs a call on the node that serves the shard. A shard of this node needs no routing.
@@ -307,8 +358,8 @@ impl Engine {
     }
 
     /// Handles a message from another node.
-    pub fn hear(&self, node: &str, message: PeerMessage) {
-        self.node.tell(NodeInput::Heard(node.to_owned(), message));
+    pub fn receive(&self, node: &str, message: PeerMessage) {
+        self.node.tell(NodeInput::Received(node.to_owned(), message));
     }
 
     /// A link to another node was opened or replaced.
@@ -339,9 +390,11 @@ impl Engine {
         self.node.trusted() && !self.node.withdrawn()
     }
 
-    /// Connects a worker. Its work arrives on the session.
-    pub fn connect(&self, worker: Worker) -> Session {
-        let stream = self.node.connect(worker.session.clone());
+    /// Connects a worker. Its work arrives on the session, and what is unread is accounted for, if its
+    /// bytes matter. It takes no [`Caller`]: roles decide what clients and operators may ask, and who may
+    /// be a worker is up to the transport.
+    pub fn connect(&self, worker: Worker, account: Option<Account>) -> Session {
+        let stream = self.node.connect(worker.session.clone(), account);
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 

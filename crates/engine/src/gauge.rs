@@ -13,12 +13,12 @@ use tokio::sync::{Notify, futures::Notified};
 /// Counts work in flight in an engine, and in tests that add to it. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    counters: Arc<Counters>,
+    counters: Arc<GaugeCounts>,
     counts: bool,
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct GaugeCounts {
     /// Both counters only grow, so two equal readings mean that nothing ran in between.
     begun: AtomicU64,
     ended: AtomicU64,
@@ -29,7 +29,7 @@ struct Counters {
 /// that.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts for nothing"]
-pub struct InFlight(Option<Arc<Counters>>);
+pub struct InFlight(Option<Arc<GaugeCounts>>);
 
 impl Gauge {
     /// A gauge that counts, or one that is never idle.

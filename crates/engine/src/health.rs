@@ -4,29 +4,32 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
 use abide_core::{ids::ShardId, visible::visible};
 use abide_shard::message::{Halt, Notice};
-use abide_store::{CommitError, ReadError};
-
-use crate::{
-    clock::{Step, since_boot},
-    figures::StoreFault,
+use abide_store::{
+    CommitError, ReadError,
+    throttle::{BETWEEN_LINES, LogThrottle},
 };
 
-/// Minimum time between two log lines of one kind: often enough for a reader, rare enough for the
-/// log's disk.
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
+use crate::{
+    clock::{Step, monotonic_now, since_boot},
+    figures::StoreFault,
+    lock::lock,
+};
 
 /// How long a clock step is shown.
 const CLOCK_SHOWN: Duration = Duration::from_secs(600);
 
-/// How long damage of the store is shown. A store does not report when it is repaired; damage that
-/// persists is found again by the next read.
+/// How long damage of the store and of runs is shown. Repairs are not reported; damage that persists
+/// is found again by the next read.
 const DAMAGE_SHOWN: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a refused commit is shown: longer than it takes until a run that is at fault is set aside.
+const REFUSAL_SHOWN: Duration = Duration::from_secs(600);
 
 /// Health of an engine. All is well if everything is absent or zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,10 @@ pub struct Health {
     pub store: Option<StoreTrouble>,
     /// The last damaged item found in the store within a day.
     pub damage: Option<Damage>,
+    /// The last run within a day whose data could not be decoded.
+    pub unreadable: Option<Damage>,
+    /// The last commit that the store refused within ten minutes.
+    pub refusal: Option<RefusedCommit>,
     /// Number of runs set aside because the store refused their writes twice.
     pub set_aside: usize,
     /// The last step of the clock within ten minutes.
@@ -70,6 +77,15 @@ pub struct Damage {
     pub ago: Duration,
 }
 
+/// A commit that the store refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCommit {
+    /// The store's error message.
+    pub reason: String,
+    /// Time since then.
+    pub ago: Duration,
+}
+
 /// A step of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
@@ -81,16 +97,18 @@ pub struct ClockStep {
 
 /// Collects the problems that the parts of an engine report.
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Mutex<Seen>);
+pub(crate) struct Watch(Mutex<Troubles>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Troubles {
     read_only: BTreeSet<ShardId>,
     trouble: Option<(StoreFault, String)>,
     damage: Option<(String, Duration)>,
+    unreadable: Option<(String, Duration)>,
+    refusal: Option<(String, Duration)>,
     set_aside: BTreeMap<ShardId, usize>,
     clock: Option<(Step, Duration)>,
-    said: BTreeMap<Topic, LogThrottle>,
+    throttles: BTreeMap<Topic, LogThrottle>,
 }
 
 /// Topic of log lines; each has its own rate limit.
@@ -104,13 +122,6 @@ enum Topic {
     Halted,
 }
 
-/// When a topic was last logged, and how many lines were suppressed since.
-#[derive(Debug)]
-struct LogThrottle {
-    at: Duration,
-    held_back: u64,
-}
-
 impl Watch {
     /// A commit failed: logs it if the store refused it or its outcome is unknown. The shard
     /// reports all other faults.
@@ -119,7 +130,13 @@ impl Watch {
         if !matches!(fault, StoreFault::Refused | StoreFault::Unknown) {
             return;
         }
-        if let Some(held_back) = self.seen().may_say(Topic::Store(fault), since_boot()) {
+        let mut seen = self.seen();
+        if fault == StoreFault::Refused {
+            seen.refusal = Some((shown(error), since_boot()));
+        }
+        let held_back = seen.admit_line(Topic::Store(fault));
+        drop(seen);
+        if let Some(held_back) = held_back {
             let error = shown(error);
             tracing::warn!(%shard, %error, held_back, "a commit failed: the shard is reloaded");
         }
@@ -132,7 +149,7 @@ impl Watch {
         if fault == StoreFault::Damaged {
             seen.damage = Some((error.to_string(), since_boot()));
         }
-        let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) else { return };
+        let Some(held_back) = seen.admit_line(Topic::Store(fault)) else { return };
         drop(seen);
         match error {
             ReadError::Corrupt(_) => {
@@ -147,7 +164,8 @@ impl Watch {
     /// Reading or writing the registry failed. The lease retries before it expires.
     pub(crate) fn registry_failed(&self, error: &dyn Display, what: &str) {
         let topic = Topic::Store(StoreFault::Registry);
-        if let Some(held_back) = self.seen().may_say(topic, since_boot()) {
+        let held_back = self.seen().admit_line(topic);
+        if let Some(held_back) = held_back {
             tracing::warn!(error = %shown(error), held_back, "{what}");
         }
     }
@@ -159,7 +177,9 @@ impl Watch {
             Notice::SetAside(run, reason) => {
                 let mut seen = self.seen();
                 *seen.set_aside.entry(shard).or_default() += 1;
-                let Some(held_back) = seen.may_say(Topic::SetAside, since_boot()) else { return };
+                let Some(held_back) = seen.admit_line(Topic::SetAside) else { return };
+                // The log may be slow, and every shard reports here.
+                drop(seen);
                 tracing::error!(
                     %run, %shard, reason, held_back,
                     "a run was set aside: the store refused its writes twice; `abide repair` or a restart \
@@ -167,19 +187,23 @@ impl Watch {
                 );
             }
             Notice::Repaired(run) => {
-                if let Some(count) = self.seen().set_aside.get_mut(&shard) {
+                let mut seen = self.seen();
+                if let Some(count) = seen.set_aside.get_mut(&shard) {
                     *count = count.saturating_sub(1);
                 }
+                drop(seen);
                 tracing::info!(%run, %shard, "a run that was set aside is served again");
             }
             Notice::Unreadable(run, reason) => {
-                let Some(held_back) = self.seen().may_say(Topic::Unreadable, since_boot()) else {
-                    return;
-                };
+                let mut seen = self.seen();
+                seen.unreadable = Some((format!("run {run}: {reason}"), since_boot()));
+                let Some(held_back) = seen.admit_line(Topic::Unreadable) else { return };
+                drop(seen);
+                let reason = shown(reason);
                 tracing::error!(%run, %shard, reason, held_back, "a run cannot be read");
             }
             Notice::Unstarted(run, reason) => {
-                let Some(held_back) = self.seen().may_say(Topic::Unstarted, since_boot()) else {
+                let Some(held_back) = self.seen().admit_line(Topic::Unstarted) else {
                     return;
                 };
                 tracing::error!(
@@ -188,7 +212,7 @@ impl Watch {
                 );
             }
             Notice::Senseless(effect) => {
-                let Some(held_back) = self.seen().may_say(Topic::Senseless, since_boot()) else {
+                let Some(held_back) = self.seen().admit_line(Topic::Senseless) else {
                     return;
                 };
                 tracing::error!(
@@ -205,7 +229,9 @@ impl Watch {
         let fault = StoreFault::of(error);
         seen.read_only.insert(shard);
         seen.trouble = Some((fault, error.to_string()));
-        if let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) {
+        let held_back = seen.admit_line(Topic::Store(fault));
+        drop(seen);
+        if let Some(held_back) = held_back {
             tracing::warn!(
                 error = %shown(error), held_back,
                 "the store does not accept writes: changes are refused, reads continue, writes are retried"
@@ -218,6 +244,7 @@ impl Watch {
         let mut seen = self.seen();
         if seen.read_only.remove(&shard) && seen.read_only.is_empty() {
             seen.trouble = None;
+            drop(seen);
             tracing::info!("the store accepts writes again");
         }
     }
@@ -233,7 +260,7 @@ impl Watch {
 
     /// A shard was lost: logs it.
     pub(crate) fn halted(&self, shard: ShardId, why: &Halt, taken_by_another: bool) {
-        let Some(held_back) = self.seen().may_say(Topic::Halted, since_boot()) else { return };
+        let Some(held_back) = self.seen().admit_line(Topic::Halted) else { return };
         if taken_by_another {
             tracing::warn!(%shard, why = %shown(why), held_back, "another node took over a shard");
         } else {
@@ -246,13 +273,14 @@ impl Watch {
     pub(crate) fn clock_set(&self, step: Step) -> bool {
         let now = since_boot();
         let mut seen = self.seen();
-        let told = |(before, at): &(Step, Duration)| {
+        let logged = |(before, at): &(Step, Duration)| {
             before.resembles(&step) && now.saturating_sub(*at) < BETWEEN_LINES
         };
-        if seen.clock.as_ref().is_some_and(told) {
+        if seen.clock.as_ref().is_some_and(logged) {
             return false;
         }
         seen.clock = Some((step, now));
+        drop(seen);
         tracing::warn!(
             by = %step,
             "the system clock was set: timers follow the new time"
@@ -277,22 +305,28 @@ impl Watch {
             let ago = now.saturating_sub(at);
             ClockStep { step, ago }
         });
-        let damage = seen.damage.clone().map(|(reason, at)| {
+        let damage = |found: &Option<(String, Duration)>| {
+            let (reason, at) = found.clone()?;
+            Some(Damage { reason, ago: now.saturating_sub(at) })
+                .filter(|damage| damage.ago < DAMAGE_SHOWN)
+        };
+        let refusal = seen.refusal.clone().map(|(reason, at)| {
             let ago = now.saturating_sub(at);
-            Damage { reason, ago }
+            RefusedCommit { reason, ago }
         });
         Health {
             failed: None,
             store,
-            damage: damage.filter(|damage| damage.ago < DAMAGE_SHOWN),
+            damage: damage(&seen.damage),
+            unreadable: damage(&seen.unreadable),
+            refusal: refusal.filter(|refusal| refusal.ago < REFUSAL_SHOWN),
             set_aside: seen.set_aside.values().sum(),
             clock: clock.filter(|clock| clock.ago < CLOCK_SHOWN),
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        // The state is consistent whenever the lock is released, so a poisoned lock can be used.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, Troubles> {
+        lock(&self.0)
     }
 }
 
@@ -301,26 +335,18 @@ fn shown(error: &dyn Display) -> String {
     visible(&error.to_string())
 }
 
-impl Seen {
+impl Troubles {
     /// Returns the number of suppressed lines if a line may be logged now; none if it must be
     /// suppressed.
-    fn may_say(&mut self, topic: Topic, now: Duration) -> Option<u64> {
-        match self.said.get_mut(&topic) {
-            Some(said) if now.saturating_sub(said.at) < BETWEEN_LINES => {
-                said.held_back += 1;
-                None
-            }
-            before => {
-                let held_back = before.map_or(0, |said| said.held_back);
-                self.said.insert(topic, LogThrottle { at: now, held_back: 0 });
-                Some(held_back)
-            }
-        }
+    fn admit_line(&mut self, topic: Topic) -> Option<u64> {
+        self.throttles.entry(topic).or_default().admit(monotonic_now())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{io, sync::Arc};
+
     use abide_core::ids::RunId;
 
     use super::*;
@@ -342,16 +368,102 @@ mod tests {
         assert_eq!(watch.counts().1, 0);
     }
 
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What the work logs, one line each.
+    fn logged(work: impl FnOnce()) -> Vec<String> {
+        let log = Arc::<Mutex<Vec<u8>>>::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_target(false)
+            .without_time()
+            .with_writer({
+                let log = Arc::clone(&log);
+                move || Log(Arc::clone(&log))
+            })
+            .finish();
+        tracing::subscriber::with_default(subscriber, work);
+        let log = log.lock().unwrap();
+        str::from_utf8(&log).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// Each kind of trouble is one line, however often it is reported.
     #[test]
-    fn a_line_is_not_repeated_too_often_and_counts_what_was_not_said() {
-        let mut seen = Seen::default();
-        let at = |seconds| Duration::from_secs(seconds);
-        assert_eq!(seen.may_say(Topic::SetAside, at(100)), Some(0));
-        assert_eq!(seen.may_say(Topic::SetAside, at(101)), None);
-        assert_eq!(seen.may_say(Topic::SetAside, at(109)), None);
-        assert_eq!(seen.may_say(Topic::Halted, at(109)), Some(0), "another topic");
-        assert_eq!(seen.may_say(Topic::SetAside, at(110)), Some(2));
-        assert_eq!(seen.may_say(Topic::SetAside, at(120)), Some(0));
+    fn trouble_is_logged_once_and_says_what_to_do() {
+        let check = |expected: &str, report: &dyn Fn(&Watch)| {
+            let watch = Watch::default();
+            let lines = logged(|| (0..100).for_each(|_| report(&watch)));
+            let [line] = &lines[..] else { panic!("{expected}: {lines:?}") };
+            assert!(line.starts_with(expected), "{line}");
+        };
+        let refused = CommitError::Refused("a row is there".into());
+        check("WARN a commit failed: the shard is reloaded shard=1 error=", &|watch| {
+            watch.commit_failed(shard(1), &refused);
+        });
+        let unknown = CommitError::Unknown("the connection was lost".into());
+        check("WARN a commit failed: the shard is reloaded", &|watch| {
+            watch.commit_failed(shard(1), &unknown);
+        });
+        let read_only = "WARN the store does not accept writes: changes are refused, reads continue, \
+            writes are retried error=";
+        let unavailable = CommitError::Unavailable("no connection".into());
+        for error in [full(), unavailable] {
+            let notice = Notice::ReadOnly(error);
+            check(read_only, &|watch| watch.notice(shard(1), &notice));
+        }
+        let damaged = ReadError::Corrupt("a page\nof \u{1b}[31m".into());
+        check("ERROR the store is damaged: restore a backup error=", &|watch| {
+            watch.read_failed(&damaged);
+        });
+        let busy = ReadError::Unavailable("busy".into());
+        check("WARN the store cannot be read error=", &|watch| watch.read_failed(&busy));
+        let set_aside = Notice::SetAside(RunId::MIN, "too large".into());
+        check("ERROR a run was set aside: the store refused its writes twice; `abide", &|watch| {
+            watch.notice(shard(1), &set_aside);
+        });
+        let unreadable = Notice::Unreadable(RunId::MIN, "an unknown event".into());
+        check("ERROR a run cannot be read run=", &|watch| watch.notice(shard(1), &unreadable));
+        let step = Step { by: Duration::from_secs(3600), forwards: true };
+        check("WARN the system clock was set: timers follow the new time by=+3600", &|watch| {
+            watch.clock_set(step);
+        });
+    }
+
+    #[test]
+    fn a_store_that_takes_writes_again_is_logged_once() {
+        let watch = Watch::default();
+        for number in [1, 2] {
+            watch.notice(shard(number), &Notice::ReadOnly(full()));
+        }
+        let lines = logged(|| [1, 2, 2].into_iter().for_each(|number| watch.opened(shard(number))));
+        assert_eq!(lines, ["INFO the store accepts writes again"]);
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_is_shown() {
+        let watch = Watch::default();
+        watch.notice(shard(1), &Notice::Unreadable(RunId::MIN, "an unknown event".into()));
+        let unreadable = watch.health().unreadable.unwrap();
+        assert_eq!(unreadable.reason, format!("run {}: an unknown event", RunId::MIN));
+        assert!(watch.health().takes_writes(), "others are served");
+    }
+
+    #[test]
+    fn a_topic_does_not_suppress_the_lines_of_another() {
+        let mut seen = Troubles::default();
+        assert_eq!(seen.admit_line(Topic::SetAside), Some(0));
+        assert_eq!(seen.admit_line(Topic::SetAside), None);
+        assert_eq!(seen.admit_line(Topic::Halted), Some(0));
     }
 
     #[test]
@@ -384,6 +496,21 @@ mod tests {
         let Some(yesterday) = at.checked_sub(DAMAGE_SHOWN) else { return };
         watch.seen().damage = Some((reason, yesterday));
         assert_eq!(watch.health().damage, None);
+    }
+
+    #[test]
+    fn a_refused_commit_is_shown_for_a_while() {
+        let watch = Watch::default();
+        watch.commit_failed(shard(1), &CommitError::Unknown("the connection was lost".into()));
+        assert_eq!(watch.health(), Health::default(), "it may be written");
+        watch.commit_failed(shard(1), &CommitError::Refused("a row is too large".into()));
+        let refusal = watch.health().refusal.unwrap();
+        assert!(refusal.reason.contains("a row is too large"), "{refusal:?}");
+        assert!(watch.health().takes_writes(), "other runs are served");
+        let (reason, at) = watch.seen().refusal.take().unwrap();
+        let Some(before) = at.checked_sub(REFUSAL_SHOWN) else { return };
+        watch.seen().refusal = Some((reason, before));
+        assert_eq!(watch.health().refusal, None);
     }
 
     #[test]

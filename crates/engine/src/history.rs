@@ -1,5 +1,6 @@
-//! Pages of a run's log, bounded in rows and in bytes, because a row may be as large as a request.
-//! A page can begin at any event without reading the rows before it.
+//! Pages of a run's log, bounded in rows and in bytes, because a row may be as large as a request and
+//! the inputs that were buffered while it was made. A page can begin at any event without reading the
+//! rows before it.
 
 use abide_core::ids::{EventNumber, RunId, ShardId};
 use abide_store::{

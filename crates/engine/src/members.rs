@@ -27,7 +27,7 @@ pub(crate) struct Members {
     node: Arc<Node>,
     lease: Lease,
     /// Messages of the engine and of other nodes to the lease.
-    said: mpsc::UnboundedReceiver<LeaseMessage>,
+    messages: mpsc::UnboundedReceiver<LeaseMessage>,
     drivers: JoinSet<ShardId>,
     /// Differing leases of other nodes that were already logged.
     warned_of: BTreeMap<String, Duration>,
@@ -36,7 +36,7 @@ pub(crate) struct Members {
 }
 
 /// The result of a message to the lease.
-struct Step {
+struct LeaseStep {
     /// The request to send to the registry.
     request: Option<RegistryRequest>,
     left: bool,
@@ -55,12 +55,12 @@ impl Members {
     pub(crate) fn new(
         node: Arc<Node>,
         lease: Lease,
-        said: mpsc::UnboundedReceiver<LeaseMessage>,
+        messages: mpsc::UnboundedReceiver<LeaseMessage>,
     ) -> Self {
         Self {
             node,
             lease,
-            said,
+            messages,
             drivers: JoinSet::new(),
             warned_of: BTreeMap::new(),
             name_conflict_logged: false,
@@ -85,7 +85,7 @@ impl Members {
         }
     }
 
-    fn step(&mut self, message: LeaseMessage) -> Step {
+    fn step(&mut self, message: LeaseMessage) -> LeaseStep {
         self.lease.handle(since_boot(), message);
         // The node must see the lease's new state before the outputs, which notify nodes and close
         // shards.
@@ -117,7 +117,7 @@ impl Members {
             tracing::warn!(
                 node = self.node.name,
                 "another process holds a lease with this node name: waiting until the lease expires; if \
-                 two nodes have the same name, the wait never ends"
+                 two nodes of a cluster have the same name, the wait never ends"
             );
         }
         self.name_conflict_logged = taken;
@@ -152,7 +152,7 @@ impl Members {
                 *asked = None;
                 answered
             }
-            Some(said) = self.said.recv() => said,
+            Some(message) = self.messages.recv() => message,
             Some(ended) = self.drivers.join_next() => match ended {
                 Ok(shard) => {
                     self.node.release(shard);
@@ -166,8 +166,8 @@ impl Members {
     }
 
     /// Carries out the lease's outputs.
-    fn carry_out(&mut self) -> Step {
-        let mut step = Step { request: None, left: false };
+    fn carry_out(&mut self) -> LeaseStep {
+        let mut step = LeaseStep { request: None, left: false };
         while let Some(output) = self.lease.poll() {
             match output {
                 LeaseOutput::ReadRegistry => step.request = Some(RegistryRequest::Read),

@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,7 +26,7 @@ use abide_shard::{
     node::{Given, Node as Machine, NodeInput, NodeOutput},
 };
 use abide_store::{ReadError, Store};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::{
     clock::{Clock, Steps, since_boot},
@@ -34,6 +34,8 @@ use crate::{
     figures::{Counters, Figures, StoreFault},
     gauge::{Gauge, InFlight},
     health::{Health, Watch},
+    lock::lock,
+    outbox::{self, Account, Inbox, Outbox},
     route::RouteReplies,
 };
 
@@ -53,14 +55,15 @@ pub(crate) enum Post {
     Forget(Ticket),
 }
 
-/// Receiving end of a session's stream.
-pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, InFlight)>;
-
-/// Sending end of a session's stream. The stream ends when this is dropped.
-pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, InFlight)>;
+/// Runs that are loaded at the same time, over all shards. Each takes memory while its log is read, and
+/// a client can send one small message to each of very many large runs.
+const LOADS: usize = 8;
 
 /// Two clocks read within this time can be compared: it is far less than a clock step.
 const COMPARABLE: Duration = Duration::from_millis(100);
+
+/// Channels to the drivers of shards.
+type Mailboxes = BTreeMap<ShardId, mpsc::UnboundedSender<(Post, InFlight)>>;
 
 /// What all parts of one engine share.
 pub(crate) struct Node {
@@ -68,6 +71,8 @@ pub(crate) struct Node {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) borders: Arc<Borders>,
+    /// Permits for loading runs.
+    pub(crate) loads: Arc<Semaphore>,
     /// The node's name; stays the same after a restart.
     pub(crate) name: String,
     /// Owner name in the shards' rows: unique per process, even for processes of the same node.
@@ -80,18 +85,18 @@ pub(crate) struct Node {
     pub(crate) cluster: Option<Cluster>,
     /// Channel to the driver of the lease.
     lease: mpsc::UnboundedSender<LeaseMessage>,
-    /// Channels to the drivers of the shards that this node serves.
-    shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, InFlight)>>>,
-    state: Mutex<State>,
+    /// Of the shards that this node serves.
+    shards: RwLock<Mailboxes>,
+    state: Mutex<NodeState>,
     streams_opened: AtomicU64,
-    arrival: watch::Sender<Arrival>,
+    arrival: watch::Sender<ShardsOpened>,
     /// Why the engine can no longer serve all of its shards.
     failed: watch::Sender<Option<String>>,
 }
 
 /// The node machine, and the calls that wait for its routing decisions.
-struct State {
-    machine: Machine<StreamHandle>,
+struct NodeState {
+    machine: Machine<Outbox>,
     routes: RouteReplies,
 }
 
@@ -112,11 +117,8 @@ impl Node {
     ) -> Self {
         let address = membership.map(|membership| membership.lease.address.clone());
         let patience = membership.map(|membership| membership.lease.patience());
-        let machine = Machine::new(
-            address.unwrap_or_default(),
-            limits.queued_offers,
-            patience.unwrap_or_default(),
-        );
+        let machine =
+            Machine::new(address.unwrap_or_default(), &limits, patience.unwrap_or_default());
         Self {
             store,
             gauge: Gauge::new(clock.moved_by_hand()),
@@ -125,12 +127,13 @@ impl Node {
             clock,
             limits: Arc::new(limits),
             borders: Arc::default(),
+            loads: Arc::new(Semaphore::new(LOADS)),
             owner: format!("{name}#{incarnation:016x}"),
             name,
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),
-            state: Mutex::new(State { machine, routes: RouteReplies::default() }),
+            state: Mutex::new(NodeState { machine, routes: RouteReplies::default() }),
             streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
@@ -144,7 +147,7 @@ impl Node {
     }
 
     /// Feeds an input to the node machine.
-    pub(crate) fn tell(&self, input: NodeInput<StreamHandle>) {
+    pub(crate) fn tell(&self, input: NodeInput<Outbox>) {
         self.step(input, None, |_| {});
     }
 
@@ -157,7 +160,7 @@ impl Node {
     /// Feeds an input about a call; `wait` changes the waiting calls under the same lock.
     pub(crate) fn tell_of_call(
         &self,
-        input: NodeInput<StreamHandle>,
+        input: NodeInput<Outbox>,
         wait: impl FnOnce(&mut RouteReplies),
     ) {
         self.step(input, None, wait);
@@ -173,7 +176,7 @@ impl Node {
     /// of them blocks. Links are changed after that, because closing one calls back at once.
     fn step(
         &self,
-        input: NodeInput<StreamHandle>,
+        input: NodeInput<Outbox>,
         mut own: Option<Own<'_>>,
         wait: impl FnOnce(&mut RouteReplies),
     ) {
@@ -184,7 +187,7 @@ impl Node {
             self.counters.node_waits.add(1);
             lock(&self.state)
         });
-        let State { machine, routes } = &mut *state;
+        let NodeState { machine, routes } = &mut *state;
         wait(routes);
         machine.handle(now, input);
         while let Some(output) = machine.poll() {
@@ -201,6 +204,15 @@ impl Node {
                 NodeOutput::TryHere(..) | NodeOutput::Forward(..) | NodeOutput::Refuse(..) => {
                     routes.show(output);
                 }
+                NodeOutput::ToWorker(outbox, given) => {
+                    let work = matches!(given, Given::Work(_));
+                    // The machine learns about the end of a stream before its receiver is dropped.
+                    let sent = outbox.send(given, self.gauge.begin());
+                    self.counters.given.add(u64::from(work && sent));
+                    if let Some((session, stream)) = outbox.holds() {
+                        machine.handle(now, NodeInput::Hold { session, stream });
+                    }
+                }
                 NodeOutput::KeepLinks(nodes) => links = Some(nodes),
                 other => self.carry_out(other),
             }
@@ -212,7 +224,7 @@ impl Node {
     }
 
     /// Carries out the outputs that cause no further input.
-    fn carry_out(&self, output: NodeOutput<StreamHandle>) {
+    fn carry_out(&self, output: NodeOutput<Outbox>) {
         match output {
             NodeOutput::ToShards(message) => self.post_all(&message),
             NodeOutput::ToPeer(node, message) => {
@@ -220,16 +232,11 @@ impl Node {
                     cluster.peers.send(&node, message);
                 }
             }
-            NodeOutput::ToWorker(stream, given) => {
-                let work = matches!(given, Given::Work(_));
-                // The machine learns about the end of a stream before its receiver is dropped.
-                let sent = stream.send((given, self.gauge.begin())).is_ok();
-                self.counters.given.add(u64::from(work && sent));
-            }
             NodeOutput::EndStream(stream) => drop(stream),
             // Sending fails only if the node has left.
             NodeOutput::Look => drop(self.lease.send(LeaseMessage::Look)),
             NodeOutput::ToShard(..)
+            | NodeOutput::ToWorker(..)
             | NodeOutput::KeepLinks(_)
             | NodeOutput::TryHere(..)
             | NodeOutput::Forward(..)
@@ -243,27 +250,36 @@ impl Node {
         self.arrival.send_modify(|arrival| {
             arrival.unopened.insert(shard);
         });
-        self.shards.write().unwrap_or_else(PoisonError::into_inner).insert(shard, sender);
+        self.shards_mut().insert(shard, sender);
         self.tell(NodeInput::Serve(shard));
         receiver
+    }
+
+    /// A poisoned lock can be used, as in [`lock`].
+    fn shards(&self) -> RwLockReadGuard<'_, Mailboxes> {
+        self.shards.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shards_mut(&self) -> RwLockWriteGuard<'_, Mailboxes> {
+        self.shards.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops serving a shard.
     pub(crate) fn release(&self, shard: ShardId) {
         self.watch.released(shard);
-        self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
+        self.shards_mut().remove(&shard);
         self.tell(NodeInput::Released(shard));
         self.settled_in(shard);
     }
 
     /// Whether this node serves the shard.
     pub(crate) fn serves(&self, shard: ShardId) -> bool {
-        self.shards.read().unwrap_or_else(PoisonError::into_inner).contains_key(&shard)
+        self.shards().contains_key(&shard)
     }
 
     /// Number of shards that this node serves.
     pub(crate) fn shards_served(&self) -> usize {
-        self.shards.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.shards().len()
     }
 
     /// Counters and gauges for metrics.
@@ -364,7 +380,7 @@ impl Node {
 
     /// Sends a post to a shard; returns it if the shard has ended.
     pub(crate) fn post(&self, shard: ShardId, post: Post) -> Option<Post> {
-        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
+        let shards = self.shards();
         match shards.get(&shard) {
             Some(sender) => sender.send((post, self.gauge.begin())).err().map(|failed| failed.0.0),
             None => Some(post),
@@ -372,18 +388,18 @@ impl Node {
     }
 
     pub(crate) fn post_all(&self, message: &Message) {
-        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
+        let shards = self.shards();
         for sender in shards.values() {
             drop(sender.send((Post::Message(message.clone()), self.gauge.begin())));
         }
     }
 
     /// Opens a stream for the session. It replaces an earlier stream, here or elsewhere.
-    pub(crate) fn connect(&self, session: SessionId) -> (u64, Stream) {
-        let (handle, receiver) = mpsc::unbounded_channel();
+    pub(crate) fn connect(&self, session: SessionId, account: Option<Account>) -> (u64, Inbox) {
         let stream = self.streams_opened.fetch_add(1, Ordering::Relaxed);
+        let (handle, inbox) = outbox::stream(session.clone(), stream, account);
         self.tell(NodeInput::StreamOpened { session, stream, handle });
-        (stream, receiver)
+        (stream, inbox)
     }
 
     /// Whether workers of this node get no more work.
@@ -434,24 +450,18 @@ impl Node {
     pub(crate) async fn all_opened(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
         let mut arrival = self.arrival.subscribe();
-        let arrived = |arrival: &Arrival| arrival.settled && arrival.unopened.is_empty();
+        let arrived = |arrival: &ShardsOpened| arrival.settled && arrival.unopened.is_empty();
         drop(arrival.wait_for(arrived).await);
     }
 }
 
 /// Progress of a new node towards having its share in memory.
 #[derive(Default)]
-struct Arrival {
+struct ShardsOpened {
     /// The node has received its whole share.
     settled: bool,
     /// Shards that have not been in memory yet.
     unopened: BTreeSet<ShardId>,
-}
-
-/// The state is consistent whenever the lock is released, also by a panic, so a poisoned lock can
-/// be used.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -475,7 +485,7 @@ mod tests {
     #[derive(Default)]
     struct Witness {
         node: OnceLock<Weak<Node>>,
-        said: AtomicUsize,
+        sent: AtomicUsize,
     }
 
     impl Peers for Witness {
@@ -497,7 +507,7 @@ mod tests {
             if let PeerMessage::Spare { .. } = message {
                 let node = self.node.get().and_then(Weak::upgrade).unwrap();
                 assert!(node.state.try_lock().is_err(), "something newer could be said first");
-                self.said.fetch_add(1, Ordering::Relaxed);
+                self.sent.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -516,9 +526,9 @@ mod tests {
         let membership = Membership { lease, peers };
         let store = Arc::new(MemoryStore::default());
         let clock = Arc::new(SystemClock) as Arc<dyn Clock>;
-        let (say, _said) = mpsc::unbounded_channel();
+        let (sender, _messages) = mpsc::unbounded_channel();
         let times = (clock, Limits::default());
-        let node = Node::new(store, times, "near".into(), 1, Some(&membership), say);
+        let node = Node::new(store, times, "near".into(), 1, Some(&membership), sender);
         let node = Arc::new(node);
         witness.node.set(Arc::downgrade(&node)).unwrap();
         let nodes = ["near".to_owned(), "far".into()].into();
@@ -529,9 +539,9 @@ mod tests {
             queue: "queue".into(),
             kind: WorkKind::Workflow,
         };
-        let (stream, _given) = node.connect("worker".into());
+        let (stream, _given) = node.connect("worker".into(), None);
         let worker = Worker { session: "worker".into(), identity: "worker".into(), build: None };
         node.tell(NodeInput::Credit { stream, queue, worker, credits: 1 });
-        assert_eq!(witness.said.load(Ordering::Relaxed), 1);
+        assert_eq!(witness.sent.load(Ordering::Relaxed), 1);
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    ids::{EventNumber, NamespaceId, RunId},
+    ids::{EventNumber, NamespaceId, RunId, ShardId},
     limits::Limits,
-    list::{RunFilter, WaitFilter, WaitRow},
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
     operation::{
         AnyAnswer, AwaitEvents, CallError, Caller, Count, CountRuns, Events, History, HistoryPage,
         ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
@@ -14,22 +14,51 @@ use abide_core::{
     },
     tally::{Tallied, Tally},
 };
-use abide_store::{ReadError, rows::LogLimit};
+use abide_store::{
+    ReadError,
+    rows::{ListLimit, LogLimit},
+};
 
-use crate::{Engine, history, nodes};
+use crate::{
+    Engine, history, nodes,
+    turns::{Turn, Turns},
+};
 
 impl Engine {
-    /// Performs an operation that is answered from the store.
-    pub(crate) async fn read(&self, operation: ReadOperation) -> Result<AnyAnswer, CallError> {
+    /// Performs an operation that is answered from the store, in its turn.
+    pub(crate) async fn read(
+        &self,
+        operation: ReadOperation,
+        turns: Turns<'_>,
+    ) -> Result<(AnyAnswer, Option<Turn>), CallError> {
+        let in_turn = async || Some(turns().await);
         Ok(match operation {
-            ReadOperation::History(asked) => self.history(asked).await?.into(),
-            ReadOperation::ListRuns(asked) => self.runs(asked).await?.into(),
-            ReadOperation::CountRuns(asked) => self.count_runs(asked).await?.into(),
-            ReadOperation::ListWaits(asked) => self.waits(asked).await?.into(),
-            ReadOperation::Tally(tally) => self.tally(tally).await?.into(),
+            ReadOperation::History(History { target, from, follow }) => {
+                let shard = target.workflow.slot().shard();
+                // The run's owner may be slow: nothing is built meanwhile.
+                let events = self.events(target, follow.unwrap_or_default()).await?;
+                let turn = in_turn().await;
+                (self.history(shard, events, from).await?.into(), turn)
+            }
+            ReadOperation::ListRuns(asked) => {
+                let turn = in_turn().await;
+                (self.runs(asked).await?.into(), turn)
+            }
+            ReadOperation::CountRuns(asked) => {
+                let turn = in_turn().await;
+                (self.count_runs(asked).await?.into(), turn)
+            }
+            ReadOperation::ListWaits(asked) => {
+                let turn = in_turn().await;
+                (self.waits(asked).await?.into(), turn)
+            }
+            ReadOperation::Tally(tally) => {
+                let turn = in_turn().await;
+                (self.tally(tally).await?.into(), turn)
+            }
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
-                Nodes(nodes.map_err(|error| self.unreadable(&error))?).into()
+                (Nodes(nodes.map_err(|error| self.unreadable(&error))?).into(), None)
             }
         })
     }
@@ -40,10 +69,13 @@ impl Engine {
         AwaitEvents::answer(self.operate(Box::new(asked.into())).await?)
     }
 
-    async fn history(&self, asked: History) -> Result<HistoryPage, CallError> {
-        let History { target, from, follow } = asked;
-        let shard = target.workflow.slot().shard();
-        let Events { run, closed, .. } = self.events(target, follow.unwrap_or_default()).await?;
+    /// Reads a page of a run of which its owner has told the events.
+    async fn history(
+        &self,
+        shard: ShardId,
+        Events { run, closed, .. }: Events,
+        from: u64,
+    ) -> Result<HistoryPage, CallError> {
         let Limits { page_rows: rows, log_page_bytes: bytes, .. } = *self.node.limits;
         let limit = LogLimit { rows, bytes };
         let page = history::page(&*self.node.store, shard, run, from, limit).await;
@@ -68,21 +100,48 @@ impl Engine {
         Ok((run, from.map_err(|error| self.unreadable(&error))?))
     }
 
+    /// Lists runs. A page of large rows ends before its limit.
     async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let filter = RunFilter { known, ..asked.filter };
+        let mut filter = RunFilter { known, ..asked.filter };
         let limit = self.page_rows(asked.limit);
-        let rows = self.node.store.runs(filter, limit).await;
-        let rows = rows.map_err(|error| self.unreadable(&error))?;
-        let more = rows.len() == limit;
-        Ok(RunRows { rows, more })
+        let mut rows: Vec<RunRow> = Vec::new();
+        loop {
+            let bytes: usize = rows.iter().map(|row| row.details.len()).sum();
+            let limit = ListLimit {
+                rows: limit - rows.len(),
+                examined: self.examined(),
+                bytes: self.node.limits.page_bytes.saturating_sub(bytes),
+            };
+            let part = self.node.store.runs(filter.clone(), limit).await;
+            let part = part.map_err(|error| self.unreadable(&error))?;
+            let full = limit.filled_by(&part.found);
+            rows.extend(part.found);
+            match part.next {
+                Some(next) if !full => filter.after = Some(next),
+                next => return Ok(RunRows { rows, more: next.is_some() }),
+            }
+        }
+    }
+
+    /// Rows that a store examines in one read of a list.
+    fn examined(&self) -> usize {
+        self.node.limits.examined_rows
     }
 
     async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let filter = RunFilter { known, ..asked.filter };
-        let count = self.node.store.count_runs(filter).await;
-        count.map(Count).map_err(|error| self.unreadable(&error))
+        let mut filter = RunFilter { known, ..asked.filter };
+        let mut count = 0;
+        loop {
+            let part = self.node.store.count_runs(filter.clone(), self.examined()).await;
+            let part = part.map_err(|error| self.unreadable(&error))?;
+            count += part.found;
+            match part.next {
+                Some(next) => filter.after = Some(next),
+                None => return Ok(Count(count)),
+            }
+        }
     }
 
     /// Lists waits. A page of large rows ends before its limit.

@@ -10,7 +10,7 @@ use abide_core::{
 use abide_shard::node::{NodeInput, NodeOutput};
 use tokio::{sync::oneshot, time::timeout};
 
-use crate::node::{Node, StreamHandle};
+use crate::{node::Node, outbox::Outbox};
 
 /// Where to try a call.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct RouteReplies(BTreeMap<Ticket, oneshot::Sender<Result<Destinati
 impl RouteReplies {
     /// Delivers a routing decision of the machine. A decision for a caller that has disconnected is
     /// dropped.
-    pub(crate) fn show(&mut self, output: NodeOutput<StreamHandle>) {
+    pub(crate) fn show(&mut self, output: NodeOutput<Outbox>) {
         let (ticket, place) = match output {
             NodeOutput::TryHere(ticket) => (ticket, Ok(Destination::Here)),
             NodeOutput::Forward(ticket, node) => (ticket, Ok(Destination::At(node))),
@@ -68,14 +68,14 @@ impl<'a> CallRoute<'a> {
             false => NodeInput::Route { ticket, shard, repeatable, error },
             true => NodeInput::Failed { ticket, error },
         };
-        let (say, mut said) = oneshot::channel();
-        self.node.tell_of_call(input, |routes| drop(routes.0.insert(ticket, say)));
-        if let Ok(place) = said.try_recv() {
+        let (sender, mut route) = oneshot::channel();
+        self.node.tell_of_call(input, |routes| drop(routes.0.insert(ticket, sender)));
+        if let Ok(place) = route.try_recv() {
             return place;
         }
         loop {
             let pause = self.node.until_tick().unwrap_or(LONGEST_PAUSE);
-            match timeout(pause, &mut said).await {
+            match timeout(pause, &mut route).await {
                 Ok(place) => return place.unwrap_or(Err(CallError::NotServed)),
                 Err(_) => self.node.tell(NodeInput::Tick),
             }

@@ -9,23 +9,20 @@ use std::{
 use abide_core::dispatch::{QueueKey, Worker};
 use abide_shard::node::{Given, NodeInput};
 
-use crate::{
-    gauge::InFlight,
-    node::{Node, Stream},
-};
+use crate::{gauge::InFlight, node::Node, outbox::Inbox};
 
 /// A connected worker and the stream of its work.
 pub struct Session {
     node: Arc<Node>,
     worker: Worker,
     stream: u64,
-    given: Stream,
+    given: Inbox,
     /// The last item counts as in flight until the worker asks for the next.
     last: Option<InFlight>,
 }
 
 impl Session {
-    pub(crate) fn new(node: Arc<Node>, worker: Worker, (stream, given): (u64, Stream)) -> Self {
+    pub(crate) fn new(node: Arc<Node>, worker: Worker, (stream, given): (u64, Inbox)) -> Self {
         Self { node, worker, stream, given, last: None }
     }
 
@@ -52,7 +49,11 @@ impl Session {
     /// Like [`next`](Self::next), for callers that poll other sources too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.last = None;
-        let next = ready!(self.given.poll_recv(context));
+        let next = ready!(self.given.poll_next(context));
+        if self.given.resumes() {
+            let (session, stream) = (self.worker.session.clone(), self.stream);
+            self.node.tell(NodeInput::Resume { session, stream });
+        }
         Poll::Ready(next.map(|(given, work)| {
             self.last = Some(work);
             given

@@ -114,13 +114,17 @@ impl Victim {
 
     /// Opens a new connection to the server.
     pub async fn channel(&self) -> Result<Channel, Finding> {
+        Ok(self.endpoint()?.connect().await?)
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, Finding> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc))?;
-        Ok(endpoint.connect_timeout(PATIENCE).connect().await?)
+        Ok(endpoint.connect_timeout(PATIENCE))
     }
 
     /// An honest client on its own connection.
     pub async fn honest(&self) -> Result<Honest, Finding> {
-        Ok(Honest::new(self.channel().await?))
+        Honest::connect(self.endpoint()?).await
     }
 
     /// The HTTP listener's answer to a path such as `/metrics`.

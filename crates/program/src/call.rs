@@ -131,6 +131,8 @@ impl Child {
             parent_close: ParentClosePolicy::default(),
             reuse: ReusePolicy::default(),
             retry_of,
+            attempt: 0,
+            recorded_retry: None,
         })));
     }
 }

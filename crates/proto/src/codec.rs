@@ -11,7 +11,10 @@ use tonic::{
     codec::{DecodeBuf, EncodeBuf},
 };
 
-use crate::{error, parts};
+use crate::{
+    error,
+    parts::{self, PartCount},
+};
 
 /// Encodes messages of one type and decodes those of another.
 #[derive(Debug)]
@@ -71,8 +74,17 @@ impl<U: Name + Default + 'static> tonic::codec::Decoder for Decoder<U> {
 /// Decodes a message. All of it is copied, so that a small part which is kept for long does not
 /// keep the whole message in memory.
 pub fn decode<U: Name + Default + 'static>(message: &[u8]) -> Result<U, Status> {
-    let decoded = parts::check::<U>(message)
-        .and_then(|()| U::decode(message).map_err(|error| undecodable(&error.to_string())));
+    decode_counted(message).map(|(decoded, _)| decoded)
+}
+
+/// The same, with the number of parts of the message.
+pub fn decode_counted<U: Name + Default + 'static>(
+    message: &[u8],
+) -> Result<(U, PartCount), Status> {
+    let decoded = parts::check::<U>(message).and_then(|count| {
+        let decoded = U::decode(message).map_err(|error| undecodable(&error.to_string()))?;
+        Ok((decoded, count))
+    });
     decoded.map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
 }
 

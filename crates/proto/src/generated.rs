@@ -844,6 +844,9 @@ pub struct Refusal {
     /// The time it was compared with: the current time, or the latest time that the timer allows.
     #[prost(message, optional, tag = "6")]
     pub compared: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    /// When the run begins.
+    #[prost(message, optional, tag = "7")]
+    pub begins_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     /// The wait concerned.
     #[prost(string, optional, tag = "40")]
     pub wait: ::core::option::Option<::prost::alloc::string::String>,
@@ -965,6 +968,8 @@ pub enum RefusalCode {
     Paused = 15,
     NotPaused = 16,
     Held = 17,
+    /// The run waits for its time: it cannot be queried before.
+    NotBegun = 18,
     UnknownWait = 40,
     EndlessWait = 41,
     UnknownActivity = 50,
@@ -998,6 +1003,7 @@ impl RefusalCode {
             Self::Paused => "REFUSAL_CODE_PAUSED",
             Self::NotPaused => "REFUSAL_CODE_NOT_PAUSED",
             Self::Held => "REFUSAL_CODE_HELD",
+            Self::NotBegun => "REFUSAL_CODE_NOT_BEGUN",
             Self::UnknownWait => "REFUSAL_CODE_UNKNOWN_WAIT",
             Self::EndlessWait => "REFUSAL_CODE_ENDLESS_WAIT",
             Self::UnknownActivity => "REFUSAL_CODE_UNKNOWN_ACTIVITY",
@@ -1027,6 +1033,7 @@ impl RefusalCode {
             "REFUSAL_CODE_PAUSED" => Some(Self::Paused),
             "REFUSAL_CODE_NOT_PAUSED" => Some(Self::NotPaused),
             "REFUSAL_CODE_HELD" => Some(Self::Held),
+            "REFUSAL_CODE_NOT_BEGUN" => Some(Self::NotBegun),
             "REFUSAL_CODE_UNKNOWN_WAIT" => Some(Self::UnknownWait),
             "REFUSAL_CODE_ENDLESS_WAIT" => Some(Self::EndlessWait),
             "REFUSAL_CODE_UNKNOWN_ACTIVITY" => Some(Self::UnknownActivity),

@@ -31,7 +31,7 @@ mod list;
 mod node;
 pub mod operation;
 #[cfg(feature = "tonic")]
-mod parts;
+pub mod parts;
 mod refusal;
 mod run;
 mod run_operation;

@@ -36,27 +36,59 @@ const LEVELS: usize = 100;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::read);
 
-/// Refuses a request with more parts than the bounds. Bytes that are not a request are not counted.
-pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
-    // A part takes at least a byte, so most requests need not be counted.
-    if message.len() <= NEAR_MAX {
-        return Ok(());
+/// Number of parts of a request. Each takes memory once it is decoded, however few bytes it has on
+/// the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartCount {
+    /// Parts of all levels.
+    pub all: usize,
+    /// For each message that is a field of the request: its tag, and the number of its parts, itself
+    /// included. In order.
+    pub fields: Vec<(u32, usize)>,
+}
+
+impl PartCount {
+    /// The numbers of parts of the messages in the field with this tag, in order; then zeroes.
+    pub fn of_field(&self, tag: u32) -> impl Iterator<Item = usize> {
+        let of_field = self.fields.iter().filter(move |(of, _)| *of == tag);
+        of_field.map(|(_, parts)| *parts).chain(std::iter::repeat(0))
     }
-    let Some(request) = SCHEMA.requests.get(&U::full_name()) else { return Ok(()) };
-    let mut left = PartsLeft { near: NEAR_MAX, all: ALL_MAX };
-    left.take_message(message, *request, 0).map_err(|bound| {
+}
+
+/// Counts the parts of the request to a method such as `/abide.v1.Abide/StartRun`, up to the bounds.
+/// Bytes that are not such a request have no parts.
+pub fn of_request(method: &str, message: &[u8]) -> usize {
+    let Some(request) = SCHEMA.methods.get(method) else { return 0 };
+    let mut count = Count::default();
+    // Over the bound, the request is refused when it is decoded.
+    let _ = count.take_message(message, *request, 0);
+    count.all
+}
+
+/// Counts the parts of a request, and refuses it if they are more than the bounds. Bytes that are not
+/// a request have no parts.
+pub(crate) fn check<U: Name>(message: &[u8]) -> Result<PartCount, InvalidField> {
+    let Some(request) = SCHEMA.requests.get(&U::full_name()) else {
+        return Ok(PartCount::default());
+    };
+    let mut count = Count::default();
+    let counted = count.take_message(message, *request, 0);
+    counted.map_err(|bound| {
         let problem = format!("has more than {bound} parts; send smaller requests");
         InvalidField::new("request", problem)
-    })
+    })?;
+    Ok(PartCount { all: count.all, fields: count.fields })
 }
 
-/// Number of parts that are still allowed.
-struct PartsLeft {
+/// Parts that were found so far.
+#[derive(Default)]
+struct Count {
     near: usize,
     all: usize,
+    fields: Vec<(u32, usize)>,
 }
 
-impl PartsLeft {
+impl Count {
     /// Counts the parts of a message, or returns the bound that they exceed. Malformed bytes are
     /// left to the decoder, which reports what is wrong.
     fn take_message(
@@ -81,7 +113,11 @@ impl PartsLeft {
                 SCHEMA.messages[index].get(&tag).filter(|_| decode_varint(&mut content).is_ok());
             match holds {
                 Some(Holds::Message(inner)) if level < LEVELS => {
+                    let before = self.all;
                     self.take_message(content, *inner, level + 1)?;
+                    if level == 0 {
+                        self.fields.push((tag, 1 + self.all - before));
+                    }
                 }
                 Some(Holds::Numbers) => {
                     // The last byte of each number has its highest bit clear.
@@ -95,11 +131,14 @@ impl PartsLeft {
     }
 
     fn take(&mut self, parts: usize, level: usize) -> Result<(), usize> {
+        self.all += parts;
         if level < NEAR_LEVELS {
-            self.near = self.near.checked_sub(parts).ok_or(NEAR_MAX)?;
+            self.near += parts;
         }
-        self.all = self.all.checked_sub(parts).ok_or(ALL_MAX)?;
-        Ok(())
+        if self.near > NEAR_MAX {
+            return Err(NEAR_MAX);
+        }
+        if self.all > ALL_MAX { Err(ALL_MAX) } else { Ok(()) }
     }
 }
 
@@ -109,6 +148,8 @@ struct Schema {
     messages: Vec<BTreeMap<u32, Holds>>,
     /// The messages that are requests or frames of clients and workers, by full name.
     requests: HashMap<String, usize>,
+    /// The same by method: `/package.Service/Method`.
+    methods: HashMap<String, usize>,
 }
 
 /// The content of a field with parts.
@@ -140,10 +181,21 @@ impl Schema {
             message.field.iter().filter_map(|field| Some((tag(field)?, holds(field)?))).collect()
         };
         let messages = named.iter().map(|(_, message)| fields(message)).collect();
-        let methods = files.file.iter().flat_map(|file| &file.service).flat_map(|it| &it.method);
-        let request = |name: &str| Some((name.strip_prefix('.')?.to_owned(), *indices.get(name)?));
-        let requests = methods.filter_map(|method| request(method.input_type())).collect();
-        Self { messages, requests }
+        let (mut requests, mut methods) = (HashMap::new(), HashMap::new());
+        for file in &files.file {
+            for (service, method) in file
+                .service
+                .iter()
+                .flat_map(|service| service.method.iter().map(move |it| (service, it)))
+            {
+                let input = method.input_type();
+                let Some(index) = indices.get(input).copied() else { continue };
+                requests.insert(input.trim_start_matches('.').to_owned(), index);
+                let path = format!("/{}.{}/{}", file.package(), service.name(), method.name());
+                methods.insert(path, index);
+            }
+        }
+        Self { messages, requests, methods }
     }
 }
 
@@ -167,11 +219,14 @@ mod tests {
     use super::*;
     use crate::generated::{
         CallsFrame, Command, CompleteTask, Completion, FailTask, NumberedCall, StartRunRequest,
-        WorkerFrame, completion,
+        WorkerFrame, completion, numbered_call::Call,
     };
 
+    /// The tag of the calls in their frame.
+    const CALLS: u32 = 1;
+
     fn check<U: Name>(message: &U) -> Result<(), InvalidField> {
-        super::check::<U>(&message.encode_to_vec())
+        super::check::<U>(&message.encode_to_vec()).map(drop)
     }
 
     fn start(input: Vec<Payload>) -> StartRunRequest {
@@ -193,6 +248,23 @@ mod tests {
         assert_eq!(check(&frame(NEAR_MAX)), Ok(()));
         let refused = check(&frame(NEAR_MAX + 1)).expect_err("one too many");
         assert!(refused.problem.contains("65536 parts"), "{}", refused.problem);
+    }
+
+    /// Also of a small request: an empty payload has two bytes on the wire, and many more in memory.
+    #[test]
+    fn parts_are_counted_whatever_the_size_and_also_for_each_call() {
+        let request = start(vec![Payload::default(); 3]);
+        let bytes = request.encode_to_vec();
+        assert_eq!(super::check::<StartRunRequest>(&bytes).map(|count| count.all), Ok(4));
+        assert_eq!(of_request("/abide.v1.Abide/StartRun", &bytes), 4);
+        assert_eq!(of_request("/abide.v1.Abide/Nothing", &bytes), 0);
+        let call = |request| NumberedCall { number: 7, call: Some(Call::Start(request)) };
+        let calls = vec![call(start(vec![])), call(request), NumberedCall::default()];
+        let frame = CallsFrame { calls, abandoned: vec![1, 2] }.encode_to_vec();
+        let count = super::check::<CallsFrame>(&frame).expect("few parts");
+        // The call, its number, its request and the request's specification; then the payloads.
+        assert_eq!(count.of_field(CALLS).take(4).collect::<Vec<_>>(), [4, 7, 1, 0]);
+        assert_eq!(count.all, 4 + 7 + 1 + 3);
     }
 
     #[test]

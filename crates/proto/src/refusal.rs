@@ -55,6 +55,9 @@ impl From<Refusal> for wire::Refusal {
             Refusal::Paused => plain(RefusalCode::Paused),
             Refusal::NotPaused => plain(RefusalCode::NotPaused),
             Refusal::Held => plain(RefusalCode::Held),
+            Refusal::NotBegun { begins_at } => {
+                Self { begins_at: begins_at.to_wire(), ..plain(RefusalCode::NotBegun) }
+            }
         }
     }
 }
@@ -125,6 +128,9 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::Paused => Self::Paused,
             RefusalCode::NotPaused => Self::NotPaused,
             RefusalCode::Held => Self::Held,
+            RefusalCode::NotBegun => {
+                Self::NotBegun { begins_at: word("begins_at", wire.begins_at)? }
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
 //! An attempt of an activity, to test the activity alone, without an engine or worker.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use abide_core::{
     attempt::ActivityToken,
@@ -11,10 +11,12 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_sdk::{
-    ActivityContext, AsPayload,
+    ActivityContext, PayloadValue,
     activity::{ActivityInfo, AttemptLink, CancelToken},
     payload::{self, PayloadError},
 };
+
+use crate::lock::lock;
 
 /// An attempt of an activity, to test the activity alone: it provides the context, collects what
 /// the activity reports, and can ask it to stop.
@@ -89,7 +91,7 @@ impl TestAttempt {
     ///
     /// # Errors
     /// If the value cannot be encoded.
-    pub fn after_heartbeat<T: AsPayload>(mut self, details: &T) -> Result<Self, PayloadError> {
+    pub fn after_heartbeat<T: PayloadValue>(mut self, details: &T) -> Result<Self, PayloadError> {
         self.info.given.heartbeat = Some(payload::encode(details)?);
         Ok(self)
     }
@@ -109,7 +111,7 @@ impl TestAttempt {
     ///
     /// # Errors
     /// If a heartbeat has another type.
-    pub fn heartbeats<T: AsPayload>(&self) -> Result<Vec<T>, PayloadError> {
+    pub fn heartbeats<T: PayloadValue>(&self) -> Result<Vec<T>, PayloadError> {
         self.reported.lock().iter().map(|details| payload::decode(details)).collect()
     }
 }
@@ -125,8 +127,7 @@ struct Reported(Mutex<Vec<Payloads>>);
 
 impl Reported {
     fn lock(&self) -> MutexGuard<'_, Vec<Payloads>> {
-        // No code panics while the lock is held, so its data is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The engine of a test environment, which can crash and restart with what it had stored.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -13,6 +13,8 @@ use abide_core::{
 use abide_embedded::{Builder, Embedded, clock::ManualClock};
 use abide_engine::Gauge;
 use abide_sdk::transport::{AnswerFuture, Session, Transport};
+
+use crate::lock::lock;
 
 /// An engine on an in-memory store, which outlives it.
 pub(crate) struct TestEngine {
@@ -49,8 +51,7 @@ impl TestEngine {
     }
 
     fn lock(&self) -> MutexGuard<'_, Embedded> {
-        // No code panics while the lock is held, so its data is consistent.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current)
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, AsPayload, BoxError, Client, Codecs, Failure, IntoArguments,
+    ActivityContext, ActivityError, BoxError, Client, Codecs, Failure, IntoArguments, PayloadValue,
     Registry, Worker, Workflow,
     activity::Activity,
     client::{Handled, Start},
@@ -18,10 +18,11 @@ use abide_sdk::{
 use tokio::task::AbortHandle;
 
 use crate::{
-    child::{Fake, FakeResult, FakeRun},
+    child::{Fake, FakeRun},
     engine::TestEngine,
     faults::{Faults, InjectedFault, Saboteur},
     held::WorkLedger,
+    lock::lock,
     mock::Mocks,
     observed::Observed,
     time::Time,
@@ -158,7 +159,7 @@ impl TestEnvironment {
     /// Replaces the code of an activity.
     pub fn replace_activity<A, M, F, R, E>(&self, activity: A, fake: F)
     where
-        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: PayloadValue>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -173,7 +174,7 @@ impl TestEnvironment {
     /// Makes an activity never return, to test its timeouts. Time passes meanwhile.
     pub fn hang_activity<A, M>(&self, activity: A)
     where
-        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload + Send>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: PayloadValue + Send>,
     {
         let held = self.held.clone();
         self.replace_activity(activity, move |context, _| {
@@ -187,7 +188,7 @@ impl TestEnvironment {
     /// and its parent uses the real engine. For workers with workflows.
     pub fn replace_child<C: Workflow>(
         &self,
-        fake: impl Fn(C::Input) -> FakeResult<C> + Send + Sync + 'static,
+        fake: impl Fn(C::Input) -> Result<C::Output, BoxError> + Send + Sync + 'static,
     ) {
         self.fake::<C>(Some(Arc::new(fake)));
     }
@@ -276,9 +277,4 @@ impl std::fmt::Debug for TestEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TestEnvironment").field("now", &self.now()).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A panic in user code leaves the data consistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     future::{pending, ready},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use abide_sdk::{
     registry::{ActivityCode, ActivityEnd, Registry},
 };
 
-use crate::{held::WorkLedger, time::Time, worker::Lifeline};
+use crate::{held::WorkLedger, lock::lock, time::Time, worker::Lifeline};
 
 #[derive(Clone, Debug)]
 pub(crate) enum InjectedFault {
@@ -29,10 +29,10 @@ pub(crate) enum InjectedFault {
 
 /// All faults of an environment. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Faults(Arc<Mutex<State>>);
+pub(crate) struct Faults(Arc<Mutex<FaultState>>);
 
 #[derive(Default)]
-struct State {
+struct FaultState {
     /// By the activity's type and the number of the attempt.
     attempts: BTreeMap<(String, u32), InjectedFault>,
     /// Number of tasks that complete before one is lost.
@@ -66,9 +66,8 @@ impl Faults {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while the lock is held, so its data is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FaultState> {
+        lock(&self.0)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use abide_core::{
@@ -16,7 +16,7 @@ use abide_core::{
 use abide_engine::InFlight;
 use abide_sdk::activity::ActivityInfo;
 
-use crate::time::Time;
+use crate::{lock::lock, time::Time};
 
 /// Identifies work of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,16 +66,16 @@ impl Token {
 
 /// All work that workers of an environment hold.
 #[derive(Clone, Default)]
-pub(crate) struct WorkLedger(Arc<Mutex<State>>);
+pub(crate) struct WorkLedger(Arc<Mutex<LedgerState>>);
 
 #[derive(Default)]
-struct State {
-    work: BTreeMap<Token, Entry>,
-    credit: BTreeMap<(u64, Kind), Credit>,
+struct LedgerState {
+    work: BTreeMap<Token, HeldEntry>,
+    credit: BTreeMap<(u64, HeldKind), Credit>,
     streams: u64,
 }
 
-struct Entry {
+struct HeldEntry {
     stream: u64,
     /// For attempts: the activity, and the number of the attempt.
     attempt: Option<(ExecutionId, u32)>,
@@ -85,7 +85,7 @@ struct Entry {
 
 /// Kinds of work with separate credit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum HeldKind {
     Workflow,
     Activity,
 }
@@ -99,9 +99,9 @@ struct Credit {
     used_up: Option<InFlight>,
 }
 
-impl State {
-    fn attempt(&mut self, info: &ActivityInfo) -> Option<&mut Entry> {
-        let same = |token: &Token, entry: &Entry| {
+impl LedgerState {
+    fn attempt(&mut self, info: &ActivityInfo) -> Option<&mut HeldEntry> {
+        let same = |token: &Token, entry: &HeldEntry| {
             let attempt = entry.attempt.as_ref().is_some_and(|(execution, attempt)| {
                 *execution == info.given.execution && *attempt == info.given.attempt
             });
@@ -130,8 +130,8 @@ impl WorkLedger {
     /// The worker of a stream accepts more work.
     pub(crate) fn credit(&self, stream: u64, kind: WorkKind, credits: usize) {
         let kind = match kind {
-            WorkKind::Workflow => Kind::Workflow,
-            WorkKind::Activity => Kind::Activity,
+            WorkKind::Workflow => HeldKind::Workflow,
+            WorkKind::Activity => HeldKind::Activity,
         };
         let mut state = self.lock();
         let credit = state.credit.entry((stream, kind)).or_default();
@@ -142,7 +142,7 @@ impl WorkLedger {
     /// The worker of a stream accepts no more work, so its credit need not be waited for.
     pub(crate) fn withdraw(&self, stream: u64) {
         let mut state = self.lock();
-        for kind in [Kind::Workflow, Kind::Activity] {
+        for kind in [HeldKind::Workflow, HeldKind::Activity] {
             state.credit.insert((stream, kind), Credit { left: usize::MAX, used_up: None });
         }
     }
@@ -150,16 +150,16 @@ impl WorkLedger {
     /// Work arrives on a stream.
     pub(crate) fn given(&self, stream: u64, dispatch: &Dispatch, time: &Time) {
         let (token, attempt, kind) = match dispatch {
-            Dispatch::Workflow { token, .. } => (token.into(), None, Some(Kind::Workflow)),
-            Dispatch::Query { token, .. } => (token.into(), None, Some(Kind::Workflow)),
+            Dispatch::Workflow { token, .. } => (token.into(), None, Some(HeldKind::Workflow)),
+            Dispatch::Query { token, .. } => (token.into(), None, Some(HeldKind::Workflow)),
             Dispatch::Activity { token, given, eager } => {
                 let attempt = Some((given.execution.clone(), given.attempt));
-                (token.into(), attempt, (!eager).then_some(Kind::Activity))
+                (token.into(), attempt, (!eager).then_some(HeldKind::Activity))
             }
         };
         let mut state = self.lock();
         let work = Some(time.begin());
-        state.work.insert(token, Entry { stream, attempt, work });
+        state.work.insert(token, HeldEntry { stream, attempt, work });
         if let Some(kind) = kind {
             let credit = state.credit.entry((stream, kind)).or_default();
             credit.left = credit.left.saturating_sub(1);
@@ -181,7 +181,7 @@ impl WorkLedger {
         entry.work = None;
         let stream = entry.stream;
         // It may be what the worker must end before it takes more.
-        if let Some(credit) = state.credit.get_mut(&(stream, Kind::Activity)) {
+        if let Some(credit) = state.credit.get_mut(&(stream, HeldKind::Activity)) {
             credit.used_up = None;
         }
     }
@@ -193,8 +193,7 @@ impl WorkLedger {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while the lock is held, so its data is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
+        lock(&self.0)
     }
 }

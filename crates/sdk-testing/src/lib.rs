@@ -37,30 +37,34 @@
 //! # }
 //! ```
 
-mod asked;
 mod attempt;
 mod child;
 mod engine;
 mod environment;
 mod faults;
 mod held;
+mod lock;
 mod mock;
 mod observed;
 mod replay;
+mod steps;
 mod stuck;
 mod time;
 mod waiting;
 mod worker;
 
 pub use self::{
-    asked::{Asked, asked},
     attempt::TestAttempt,
     environment::TestEnvironment,
-    mock::{Mock, MockResult},
+    mock::{Mock, MockResult, typed_error},
     replay::{
-        FolderError, History, ReplayError, decode_history, record, replay_file, replay_folder,
-        replay_history,
+        FolderError, History, ReplayError, Replayer, decode_history, record, replay_file,
+        replay_folder, replay_history,
     },
+    steps::{Step, steps},
     waiting::Waiting,
     worker::TestWorker,
 };
+/// What is wrong with a recorded history, and what a replay that does not fit says.
+pub use abide_core::{codec::DecodeError, replay::Mismatch};
+pub use abide_sdk::registry::TaskFault;

@@ -2,35 +2,43 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use abide_core::payload::Payloads;
 use abide_sdk::{
-    ActivityContext, ActivityError, AsPayload, BoxError, Registry,
+    ActivityContext, BoxError, PayloadValue, Registry, ReturnedError, TypedError,
     activity::Activity,
     future::BoxFuture,
     registry::{ActivityCode, ActivityEnd},
 };
 
-use crate::TestEnvironment;
+use crate::{TestEnvironment, lock::lock};
 
-/// The result of a mock: a value, or a `Result` whose error fails the attempt.
+/// The result of a mock: a value, or a `Result` whose error fails the attempt. The error has the
+/// message, type and retry instructions that an activity's error has. To keep its value too, as
+/// activities do, a mock returns it as [`typed_error`].
 pub trait MockResult<T> {
     /// The result of the attempt.
-    fn into_result(self) -> Result<T, BoxError>;
+    fn into_result(self) -> Result<T, ReturnedError>;
 }
 
 impl<T> MockResult<T> for T {
-    fn into_result(self) -> Result<T, BoxError> {
+    fn into_result(self) -> Result<T, ReturnedError> {
         Ok(self)
     }
 }
 
-impl<T, E: Into<BoxError>> MockResult<T> for Result<T, E> {
-    fn into_result(self) -> Result<T, BoxError> {
-        self.map_err(Into::into)
+impl<T, E: Into<BoxError> + 'static> MockResult<T> for Result<T, E> {
+    fn into_result(self) -> Result<T, ReturnedError> {
+        self.map_err(ReturnedError::new)
     }
+}
+
+/// An error for a mock that keeps its value, so that workflow code finds it by `error.cause()`:
+/// `env.mock(charge, |_| Err(typed_error(CardExpired { last4 })))`.
+pub fn typed_error<E: TypedError>(error: E) -> ReturnedError {
+    ReturnedError::typed(error)
 }
 
 /// The calls that a mock has got; see [`TestEnvironment::mock`].
@@ -64,7 +72,7 @@ impl TestEnvironment {
         fake: impl Fn(A::Input) -> R + Send + Sync + 'static,
     ) -> Mock<A::Input>
     where
-        A: Activity<M, State: Send + Sync, Input: Clone + Send, Output: AsPayload + Send>,
+        A: Activity<M, State: Send + Sync, Input: Clone + Send, Output: PayloadValue + Send>,
         R: MockResult<A::Output>,
     {
         let definition = activity.definition();
@@ -75,7 +83,7 @@ impl TestEnvironment {
             registry.replace_activity(definition, move |_, input: A::Input| {
                 lock(&seen).push(input.clone());
                 let result = fake(input).into_result();
-                async move { result.map_err(|error| Failed(error).unpack()) }
+                async move { result }
             });
         };
         let mut only = Registry::new();
@@ -85,18 +93,6 @@ impl TestEnvironment {
         }
         self.change(mock);
         Mock(calls)
-    }
-}
-
-/// An error of a mock. An [`ActivityError`] keeps its instructions about retries.
-struct Failed(BoxError);
-
-impl Failed {
-    fn unpack(self) -> ActivityError {
-        match self.0.downcast::<ActivityError>() {
-            Ok(error) => *error,
-            Err(error) => ActivityError::new(error.to_string()),
-        }
     }
 }
 
@@ -127,9 +123,4 @@ impl ActivityCode for Mockable {
         let mock = lock(&self.mocks.0).get(&ctx.info().given.spec.activity_type).cloned();
         mock.as_ref().unwrap_or(&self.code).run(ctx, input)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of a mock leaves the data consistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

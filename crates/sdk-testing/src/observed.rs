@@ -93,7 +93,7 @@ impl Transport for Observed {
             let session = self.inner.connect(worker, takes).await?;
             let stream = self.held.open();
             let (time, held) = (Arc::clone(&self.time), self.held.clone());
-            let end = End { held: held.clone(), stream };
+            let end = ObservedEnd { held: held.clone(), stream };
             let inner = session.sender();
             let faults = self.faults.clone();
             let sender = ObservedSender { inner, time: Arc::clone(&time), held, stream, faults };
@@ -141,7 +141,7 @@ struct ObservedSession {
     time: Arc<Time>,
     working: watch::Sender<bool>,
     /// Declared after the session, so that the engine learns of the end before time may pass.
-    end: End,
+    end: ObservedEnd,
 }
 
 impl Session for ObservedSession {
@@ -162,12 +162,12 @@ impl Session for ObservedSession {
 }
 
 /// Ends the work of a stream.
-struct End {
+struct ObservedEnd {
     held: WorkLedger,
     stream: u64,
 }
 
-impl Drop for End {
+impl Drop for ObservedEnd {
     fn drop(&mut self) {
         self.held.close(self.stream);
     }

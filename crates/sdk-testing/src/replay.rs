@@ -2,56 +2,128 @@
 
 use std::{
     fs, io,
+    marker::PhantomData,
     path::{Path, PathBuf},
 };
 
-use abide_core::{
-    codec::{self, DecodeError},
-    event::Event,
+use abide_core::codec::{self, DecodeError};
+use abide_sdk::{
+    Codecs, Registry, Workflow, client::HistoryEvent, codec::CodecError, interceptor::Interceptor,
+    replay,
 };
-use abide_sdk::{Codecs, Registry, Workflow, codec::CodecError, replay};
 use bytes::Bytes;
 
 pub use abide_sdk::replay::ReplayError;
 
 /// A recorded history: events from a client, or the bytes of [`record`].
 pub trait History {
-    fn events(self) -> Result<Vec<Event>, DecodeError>;
+    /// Its events.
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError>;
 }
 
-impl History for Vec<Event> {
-    fn events(self) -> Result<Vec<Event>, DecodeError> {
+impl History for Vec<HistoryEvent> {
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError> {
         Ok(self)
     }
 }
 
-impl History for &[Event] {
-    fn events(self) -> Result<Vec<Event>, DecodeError> {
+impl History for &[HistoryEvent] {
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError> {
         Ok(self.to_vec())
     }
 }
 
 impl History for Bytes {
-    fn events(self) -> Result<Vec<Event>, DecodeError> {
-        codec::decode_events(self)
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError> {
+        Ok(codec::decode_events(self)?.into_iter().map(HistoryEvent::new).collect())
     }
 }
 
 impl History for Vec<u8> {
-    fn events(self) -> Result<Vec<Event>, DecodeError> {
-        codec::decode_events(self.into())
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError> {
+        Bytes::from(self).events()
     }
 }
 
 impl History for &[u8] {
-    fn events(self) -> Result<Vec<Event>, DecodeError> {
-        codec::decode_events(Bytes::copy_from_slice(self))
+    fn events(self) -> Result<Vec<HistoryEvent>, DecodeError> {
+        Bytes::copy_from_slice(self).events()
+    }
+}
+
+/// Replays histories as a worker with interceptors does: the result of a run may depend on them.
+///
+/// ```no_run
+/// # use abide_sdk::{Workflow, interceptor::Interceptor};
+/// # use abide_sdk_testing::{FolderError, Replayer};
+/// # fn check<Order: Workflow>(audit: impl Interceptor) -> Result<(), FolderError> {
+/// Replayer::<Order>::new().interceptor(audit).folder("tests/histories/order")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Replayer<W> {
+    registry: Registry,
+    workflow: PhantomData<W>,
+}
+
+impl<W: Workflow> Default for Replayer<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: Workflow> Replayer<W> {
+    /// Replays with the current code of `W`.
+    pub fn new() -> Self {
+        let mut registry = Registry::new();
+        // An empty registry has no conflicting name.
+        let _registered = registry.workflow::<W>();
+        Self { registry, workflow: PhantomData }
+    }
+
+    /// Adds an interceptor inside those that were added before.
+    #[must_use]
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.registry.interceptor(interceptor);
+        self
+    }
+
+    /// Does what [`replay_history`] does.
+    pub fn history(&self, history: impl History) -> Result<(), ReplayError> {
+        replay::replay(&self.registry, HistoryEvent::all_recorded(history.events()?))
+    }
+
+    /// Does what [`replay_file`] does.
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<(), FolderError> {
+        let path = path.as_ref();
+        let bytes = fs::read(path).map_err(unreadable(path))?;
+        let broken = |error| FolderError::Broken(vec![(path.to_owned(), error)]);
+        self.history(bytes).map_err(broken)
+    }
+
+    /// Does what [`replay_folder`] does.
+    pub fn folder(&self, folder: impl AsRef<Path>) -> Result<usize, FolderError> {
+        let folder = folder.as_ref();
+        let files = files(folder)?;
+        let mut broken = Vec::new();
+        for path in &files {
+            let bytes = fs::read(path).map_err(unreadable(path))?;
+            if let Err(error) = self.history(bytes) {
+                broken.push((path.clone(), error));
+            }
+        }
+        match (files.len(), broken.is_empty()) {
+            (0, _) => Err(FolderError::Empty(folder.to_owned())),
+            (count, true) => Ok(count),
+            (_, false) => Err(FolderError::Broken(broken)),
+        }
     }
 }
 
 /// Encodes a history, to be kept beside the tests. Every later version can decode it.
-pub fn record(events: &[Event]) -> Bytes {
-    codec::encode_events(events)
+pub fn record(events: &[HistoryEvent]) -> Bytes {
+    codec::encode_events(events.iter().map(HistoryEvent::recorded))
 }
 
 /// Checks that the current code of `W` takes the steps of a recorded history:
@@ -59,7 +131,7 @@ pub fn record(events: &[Event]) -> Bytes {
 ///
 /// The history may be of an open run. Payloads are not compared.
 pub fn replay_history<W: Workflow>(history: impl History) -> Result<(), ReplayError> {
-    replay::replay(&only::<W>(), history.events()?)
+    Replayer::<W>::new().history(history)
 }
 
 /// The events of a history whose data is encoded, as `abide workflow history --record` writes it:
@@ -67,19 +139,18 @@ pub fn replay_history<W: Workflow>(history: impl History) -> Result<(), ReplayEr
 pub async fn decode_history(
     history: impl History,
     codecs: &Codecs,
-) -> Result<Vec<Event>, CodecError> {
-    let mut events =
-        history.events().map_err(|error| CodecError::refused("history", error.to_string()))?;
+) -> Result<Vec<HistoryEvent>, CodecError> {
+    let events = history.events();
+    let events = events.map_err(|error| CodecError::refused("history", error.to_string()))?;
+    let mut events = HistoryEvent::all_recorded(events);
     codecs.decode_history(&mut events).await?;
-    Ok(events)
+    Ok(events.into_iter().map(HistoryEvent::new).collect())
 }
 
 /// Checks the current code of `W` against the history in a file:
 /// `replay_file::<Order>("tests/order-7.history")?`.
 pub fn replay_file<W: Workflow>(path: impl AsRef<Path>) -> Result<(), FolderError> {
-    let path = path.as_ref();
-    let bytes = fs::read(path).map_err(unreadable(path))?;
-    replay_history::<W>(bytes).map_err(|error| FolderError::Broken(vec![(path.to_owned(), error)]))
+    Replayer::<W>::new().file(path)
 }
 
 /// Why replaying a file or a folder failed.
@@ -104,21 +175,7 @@ pub enum FolderError {
 /// Replays every file of a folder whose name ends in `.history` with the code of `W`, and returns
 /// their number: `replay_folder::<Order>("tests/histories/order")?`.
 pub fn replay_folder<W: Workflow>(folder: impl AsRef<Path>) -> Result<usize, FolderError> {
-    let folder = folder.as_ref();
-    let (registry, files) = (only::<W>(), files(folder)?);
-    let mut broken = Vec::new();
-    for path in &files {
-        let bytes = fs::read(path).map_err(unreadable(path))?;
-        let replayed = bytes.events().map_err(ReplayError::from);
-        if let Err(error) = replayed.and_then(|events| replay::replay(&registry, events)) {
-            broken.push((path.clone(), error));
-        }
-    }
-    match (files.len(), broken.is_empty()) {
-        (0, _) => Err(FolderError::Empty(folder.to_owned())),
-        (count, true) => Ok(count),
-        (_, false) => Err(FolderError::Broken(broken)),
-    }
+    Replayer::<W>::new().folder(folder)
 }
 
 /// Histories of a folder, sorted by name.
@@ -142,12 +199,4 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
 fn shown(broken: &[(PathBuf, ReplayError)]) -> String {
     let shown = |(path, error): &(PathBuf, ReplayError)| format!("{}: {error}", path.display());
     broken.iter().map(shown).collect::<Vec<_>>().join("\n")
-}
-
-/// A registry with one workflow.
-fn only<W: Workflow>() -> Registry {
-    let mut registry = Registry::new();
-    // An empty registry has no conflicting name.
-    let _registered = registry.workflow::<W>();
-    registry
 }

@@ -10,7 +10,7 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -23,6 +23,8 @@ use tokio::{
     sync::{Notify, oneshot, watch},
     time::sleep,
 };
+
+use crate::lock::lock;
 
 /// Maximum number of skips without a success; with the default policy that is days of retries.
 const MOST_BARREN_SKIPS: u32 = 3_000;
@@ -77,7 +79,7 @@ impl Time {
     /// Switches to another engine. Must be called while the test does something other than wait.
     pub(crate) fn watch(&self, gauge: Gauge) {
         let runs = gauge.begin();
-        *self.gauge.lock().unwrap_or_else(PoisonError::into_inner) = gauge;
+        *lock(&self.gauge) = gauge;
         self.lock().runs = Some(runs);
         self.changed.notify_one();
     }
@@ -168,7 +170,7 @@ impl Time {
     /// Moves time to the next due time, if everything is idle.
     fn move_on(&self, gauge: &Gauge) -> Moved {
         let Some(idle) = gauge.idle() else { return Moved::NotYet };
-        let alarm = self.clock.next_alarm().filter(|alarm| !alarm.never());
+        let alarm = self.clock.next_alarm().filter(|alarm| !alarm.is_never());
         let mut test = self.lock();
         let until = test.skips.iter().map(|(until, _)| *until).min();
         let pause = test.pauses.iter().map(|(until, _)| *until).min();
@@ -201,13 +203,11 @@ impl Time {
     }
 
     fn gauge(&self) -> Gauge {
-        // No code panics while the lock is held, so its data is consistent.
-        self.gauge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.gauge).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Test> {
-        // No code panics while the lock is held, so its data is consistent.
-        self.test.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.test)
     }
 }
 

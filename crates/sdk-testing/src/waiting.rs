@@ -5,7 +5,8 @@ use std::{fmt, time::Duration};
 use abide_core::list::WaitKind;
 use abide_sdk::{
     Timestamp,
-    client::{ClientError, ShownWait, WorkflowHandle},
+    client::{ClientError, WorkflowHandle},
+    list::Wait,
 };
 
 use crate::TestEnvironment;
@@ -69,10 +70,10 @@ impl Waiting {
         self
     }
 
-    fn of(wait: ShownWait, now: Timestamp) -> Self {
-        let ShownWait { kind, name, until, .. } = wait;
-        let rest = until.saturating_since(now);
-        let left = (!until.never()).then_some(rest);
+    fn of(wait: Wait, now: Timestamp) -> Self {
+        let Wait { kind, name, until, .. } = wait;
+        let left = until.map(|until| until.saturating_since(now));
+        let rest = left.unwrap_or(Duration::MAX);
         match kind {
             WaitKind::Timer => Self::Sleep(rest),
             WaitKind::Signal => Self::Signal { name, left },
@@ -91,7 +92,7 @@ impl TestEnvironment {
         self.settle().await;
         let now = self.now();
         let mut waits = run.waits().await?;
-        waits.sort_by_key(|wait| wait.until);
+        waits.sort_by_key(|wait| wait.until.unwrap_or(Timestamp::NEVER));
         Ok(waits.into_iter().map(|wait| Waiting::of(wait, now)).collect())
     }
 }

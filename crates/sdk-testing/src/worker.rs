@@ -1,11 +1,11 @@
 //! Workers of a test environment: each can be killed, and restart as a new process would.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use abide_sdk::{Worker, worker::WorkerError};
 use tokio::task::JoinHandle;
 
-use crate::{observed::Observed, time::Time};
+use crate::{lock::lock, observed::Observed, time::Time};
 
 /// A worker of a test environment. Dropping this has no effect on the worker.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Post {
 
     /// Aborts the running worker, if any, and replaces it.
     fn end(&self, next: Option<JoinHandle<()>>) -> Option<JoinHandle<()>> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         let before = std::mem::replace(&mut *running, next);
         if let Some(before) = &before {
             before.abort();

@@ -94,7 +94,7 @@ impl Sale {
 
 async fn environment() -> TestEnvironment {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| {
+    let set_up = |worker: Worker| {
         worker.workflow::<Naps>().workflow::<Order>().workflow::<Sale>().activity(double)
     };
     env.worker(set_up).await.expect("the worker connects");
@@ -236,7 +236,7 @@ async fn an_attempt_that_takes_real_time_holds_the_clock() {
 #[tokio::test]
 async fn a_worker_with_few_slots_does_all_work_before_time_passes() {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| {
+    let set_up = |worker: Worker| {
         worker
             .workflow::<Naps>()
             .activity(double)

@@ -7,7 +7,7 @@ extern crate abide_sdk as abide;
 use std::time::Duration;
 
 use abide::{client::ClientError, prelude::*};
-use abide_sdk_testing::{Asked, TestEnvironment, asked};
+use abide_sdk_testing::{Step, TestEnvironment, steps};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -48,21 +48,21 @@ impl Order {
     fn paid();
 }
 
-async fn ordered(set_up: impl FnOnce(&TestEnvironment)) -> (Vec<Asked>, Result<String, String>) {
+async fn ordered(set_up: impl FnOnce(&TestEnvironment)) -> (Vec<Step>, Result<String, String>) {
     let env = TestEnvironment::new().await;
     set_up(&env);
     env.worker(|worker| worker.workflow::<Order>().activity(weigh)).await.unwrap();
     let order = env.client().start::<Order>("order-1", "a lamp").await.unwrap();
     let result = order.result().await.map_err(|error: ClientError| error.to_string());
-    (asked(&order.history().await.unwrap()), result)
+    (steps(&order.history().await.unwrap()), result)
 }
 
-fn begins() -> [Asked; 4] {
+fn begins() -> [Step; 4] {
     [
-        Asked::activity(weigh, "a lamp"),
-        Asked::receive_within("paid", 2 * HOUR),
-        Asked::child::<Parcel>("order-1/parcel", ("a lamp", 7)),
-        Asked::sleep(48 * HOUR),
+        Step::activity(weigh, "a lamp"),
+        Step::receive_within("paid", 2 * HOUR),
+        Step::child::<Parcel>("order-1/parcel", ("a lamp", 7)),
+        Step::sleep(48 * HOUR),
     ]
 }
 
@@ -72,7 +72,7 @@ async fn a_child_is_replaced_by_a_function_of_its_arguments() {
     let (asked, result) = ordered(|env| env.replace_child::<Parcel>(fake)).await;
     assert_eq!(result.unwrap(), "a lamp, 7");
     assert_eq!(asked[..4], begins());
-    assert_eq!(asked[4..], [Asked::complete("a lamp, 7")]);
+    assert_eq!(asked[4..], [Step::complete("a lamp, 7")]);
 }
 
 #[tokio::test]
@@ -81,14 +81,14 @@ async fn a_replaced_child_fails_as_a_child_does() {
     let (asked, result) = ordered(|env| env.replace_child::<Parcel>(fake)).await;
     let message = "child order-1/parcel of type Parcel failed: no truck";
     assert_eq!(result.unwrap_err(), format!("the run failed: {message}"));
-    assert_eq!(asked[4..], [Asked::fail(message)]);
+    assert_eq!(asked[4..], [Step::fail(message)]);
 }
 
 #[tokio::test]
 async fn a_child_that_hangs_is_overtaken_by_time() {
     let (asked, result) = ordered(|env| env.hang_child::<Parcel>()).await;
     assert_eq!(result.unwrap(), "late");
-    assert_eq!(asked.last(), Some(&Asked::complete("late")));
+    assert_eq!(asked.last(), Some(&Step::complete("late")));
 }
 
 #[tokio::test]
@@ -113,5 +113,5 @@ fn what_was_asked_for_is_readable_when_it_differs() {
             "sleep 172800s",
         ]
     );
-    assert_ne!(begins()[0], Asked::activity(weigh, "a chair"));
+    assert_ne!(begins()[0], Step::activity(weigh, "a chair"));
 }

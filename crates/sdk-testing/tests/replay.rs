@@ -4,12 +4,13 @@ extern crate abide_sdk as abide;
 
 use std::time::Duration;
 
+use abide::client::HistoryEvent;
 use abide::{
     Codecs,
     codec::{CodecProblem, Key, KeyRing},
     prelude::*,
 };
-use abide_core::event::{Event, Fact};
+use abide_core::event::Fact;
 use abide_sdk_testing::{
     FolderError, ReplayError, TestEnvironment, decode_history, record, replay_folder,
     replay_history,
@@ -71,7 +72,7 @@ impl Letter {
     }
 }
 
-async fn recorded() -> Vec<Event> {
+async fn recorded() -> Vec<HistoryEvent> {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.expect("it works");
     let start = env.client().start::<Parcel>("parcel-1", "a lamp");
@@ -92,7 +93,7 @@ async fn the_code_that_made_a_history_replays_it() {
 #[tokio::test]
 async fn the_history_of_an_open_run_replays_as_far_as_it_goes() {
     let events = recorded().await;
-    let scheduled = |index: &usize| matches!(events[*index].body.fact, Fact::TaskScheduled(_));
+    let scheduled = |index: &usize| matches!(events[*index].fact(), Fact::TaskScheduled(_));
     let tasks: Vec<_> = (0..events.len()).filter(scheduled).collect();
     assert_eq!(tasks.len(), 3);
     for task in tasks {

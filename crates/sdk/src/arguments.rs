@@ -27,8 +27,8 @@ impl<A: 'static> ArgumentList for (A,) {
 /// What a caller may pass for these arguments: `()` for none, the argument itself for one, a tuple
 /// for several.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not fit the arguments `{I}`",
-    label = "the arguments are `{I}`",
+    message = "expected the arguments `{I}`, found `{Self}`",
+    label = "expected `{I}`",
     note = "pass `()` for no argument, the argument itself for one, a tuple for several"
 )]
 pub trait IntoArguments<I: ArgumentList> {
@@ -48,8 +48,8 @@ impl<A: 'static, T: IntoArgument<A>> IntoArguments<(A,)> for T {
 
 /// What a caller may pass for an argument of type `T`: a `T`, or `&str` for text.
 #[diagnostic::on_unimplemented(
-    message = "the argument is a `{T}`, not a `{Self}`",
-    label = "wanted `{T}`"
+    message = "expected an argument `{T}`, found `{Self}`",
+    label = "expected `{T}`"
 )]
 pub trait IntoArgument<T> {
     /// The argument.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use abide_core::payload::Payload;
 use bytes::Bytes;
 
-use crate::payload::{AsPayload, PayloadError, of_encoding, with_encoding};
+use crate::payload::{PayloadError, PayloadValue, of_encoding, with_encoding};
 
 /// The encoding of bytes.
 const BINARY: &str = "binary/plain";
@@ -15,7 +15,7 @@ const BINARY: &str = "binary/plain";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Binary(pub Bytes);
 
-impl AsPayload for Binary {
+impl PayloadValue for Binary {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         Ok(Some(with_encoding(BINARY, self.0.clone())))
     }
@@ -59,6 +59,8 @@ mod tests {
         assert!(error.contains("the encoding is json/plain") && error.contains(BINARY), "{error}");
         let bytes = encode(&Binary::from("text")).unwrap();
         assert!(decode::<String>(&bytes).unwrap_err().to_string().contains(BINARY));
+        let digits = encode(&Binary::from("42")).unwrap();
+        assert!(decode::<u32>(&digits).unwrap_err().to_string().contains(BINARY));
         assert!(decode::<Binary>(&[]).unwrap_err().to_string().contains("missing"));
     }
 }

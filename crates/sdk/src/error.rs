@@ -42,7 +42,7 @@ pub enum Error {
     /// its scope was cancelled before it started.
     #[error("cancelled")]
     Cancelled,
-    /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
+    /// Workflow code gave up; made by [`Error::new`] and [`Error::from_source`].
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
     /// A saga failed, and not all of its steps could be undone.
@@ -122,7 +122,7 @@ impl<E: TypedError> From<E> for Error {
 
 impl Error {
     /// Fails with this message.
-    pub fn fail(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self::Failed(Box::new(Failure { message: message.into(), ..Failure::default() }))
     }
 

@@ -42,6 +42,9 @@ pub mod future;
 pub mod grpc;
 pub mod interceptor;
 pub mod join_macro;
+#[cfg(feature = "worker")]
+pub mod list;
+mod lock;
 mod macros;
 mod panic;
 pub mod parallel;
@@ -59,6 +62,7 @@ pub mod telemetry;
 pub mod time;
 pub mod transport;
 mod typed;
+mod unread;
 #[cfg(feature = "worker")]
 pub mod worker;
 
@@ -71,12 +75,14 @@ pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     arguments::{IntoArgument, IntoArguments},
     binary::Binary,
-    context::{Canceller, Condition, Context, Deadline, MoveError, NextRun, OnCancel, Outcome},
+    context::{
+        Canceller, Condition, Context, Deadline, NextRun, OnCancel, Outcome, RescheduleError,
+    },
     definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
     executor::Cancellation,
     parallel::{Window, first_success, join_all, try_join_all},
-    payload::{AsPayload, PayloadError, RawPayload},
+    payload::{PayloadError, PayloadValue, RawPayload},
     registry::Registry,
     retry::RetryPolicy,
     returned::{BoxError, ReturnedError},
@@ -90,12 +96,11 @@ pub use self::{
     worker::{RunningWorker, Worker, WorkerError},
 };
 pub use abide_core::{
-    event::{self, ParentClosePolicy, ReusePolicy},
+    event::{self, DeliveryFailure, ParentClosePolicy, ReusePolicy},
     failure::{Causes, Failure, FailureKind, TimeoutKind},
-    ids, list,
+    ids,
     operation::ConflictPolicy,
     retry::RetryState,
-    tally,
     time::Timestamp,
 };
 
@@ -106,14 +111,16 @@ pub mod __private {
     pub use crate::*;
 }
 
-/// What workflows and activities need, for a glob import.
+/// What most programs need, for a glob import.
 pub mod prelude {
     pub use crate::{
         ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
-        Saga, Window, first_success, join, join_all, select,
+        Saga, Timestamp, Window, first_success, join, join_all, select,
         time::{Now as _, days, hours, minutes, months, seconds, weeks, years},
         try_join, try_join_all,
     };
+    #[cfg(feature = "worker")]
+    pub use crate::{Client, Worker};
     #[cfg(feature = "macros")]
     pub use abide_sdk_macros::{activities, activity, condition, workflow};
 }

@@ -4,7 +4,7 @@
 
 use std::any::{TypeId, type_name};
 
-pub use abide_core::payload::{Payload, Payloads};
+pub use abide_core::payload::{Payload, Payloads, Size};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -23,7 +23,7 @@ const JSON: &str = "json/plain";
     label = "cannot be written to history",
     note = "derive `serde::Serialize` and `serde::Deserialize` for it; it must own its data"
 )]
-pub trait AsPayload: Sized + 'static {
+pub trait PayloadValue: Sized + 'static {
     /// Encodes the value; none for `()`.
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError>;
 
@@ -56,7 +56,7 @@ impl PayloadError {
     }
 }
 
-impl<T: Serialize + DeserializeOwned + 'static> AsPayload for T {
+impl<T: Serialize + DeserializeOwned + 'static> PayloadValue for T {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         if TypeId::of::<T>() == TypeId::of::<()>() {
             return Ok(None);
@@ -70,12 +70,17 @@ impl<T: Serialize + DeserializeOwned + 'static> AsPayload for T {
     fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError> {
         // A missing payload is decoded as null, so that `()` and optional arguments need no
         // payload.
-        let data = payload.map_or(&b"null"[..], |payload| &payload.data);
-        serde_json::from_slice(data).map_err(|error| unreadable::<T>(payload, &error))
+        let Some(payload) = payload else {
+            return serde_json::from_slice(b"null").map_err(|_| missing::<T>());
+        };
+        // Other data may be valid JSON by accident: encoded data is, if it is a reference.
+        let data = of_encoding::<T>(JSON, Some(payload))?;
+        let unreadable = |error| format!("cannot be read as {}: {error}", type_name::<T>());
+        serde_json::from_slice(data).map_err(|error| PayloadError::new(unreadable(error)))
     }
 }
 
-impl AsPayload for RawPayload {
+impl PayloadValue for RawPayload {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         Ok(Some(self.0.clone()))
     }
@@ -118,21 +123,13 @@ fn other_encoding<T>(found: &[u8], wanted: &str) -> PayloadError {
     PayloadError::new(format!("the encoding is {found}, but {reader} requires {wanted}; {hint}"))
 }
 
-fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> PayloadError {
-    let Some(payload) = payload else { return missing::<T>() };
-    match payload.metadata.get(ENCODING) {
-        Some(encoding) if encoding != JSON => other_encoding::<T>(encoding, JSON),
-        _ => PayloadError::new(format!("cannot be read as {}: {error}", type_name::<T>())),
-    }
-}
-
 /// Encodes one value; `()` has no payload.
-pub fn encode<T: AsPayload>(value: &T) -> Result<Payloads, PayloadError> {
+pub fn encode<T: PayloadValue>(value: &T) -> Result<Payloads, PayloadError> {
     Ok(value.to_payload()?.into_iter().collect())
 }
 
 /// Decodes one value from the first payload, or from none.
-pub fn decode<T: AsPayload>(payloads: &[Payload]) -> Result<T, PayloadError> {
+pub fn decode<T: PayloadValue>(payloads: &[Payload]) -> Result<T, PayloadError> {
     T::from_payload(payloads.first())
 }
 
@@ -173,7 +170,7 @@ impl<T: 'static> Arguments<(T,)> {
     /// For a definition with one argument: one payload.
     pub const fn one() -> Self
     where
-        T: AsPayload,
+        T: PayloadValue,
     {
         Self { encode: encode::<T>, decode: decode::<T> }
     }
@@ -185,7 +182,7 @@ macro_rules! several {
             /// For a definition with several arguments: one payload each, in order.
             pub const fn several() -> Self
             where
-                $($name: AsPayload),+
+                $($name: PayloadValue),+
             {
                 Self {
                     encode: |input| Ok(vec![$(positional(&input.$index)?),+]),
@@ -207,11 +204,11 @@ several! {
 }
 
 /// An argument that keeps its position: `()` among others is encoded as null.
-fn positional<T: AsPayload>(value: &T) -> Result<Payload, PayloadError> {
+fn positional<T: PayloadValue>(value: &T) -> Result<Payload, PayloadError> {
     Ok(value.to_payload()?.unwrap_or_else(|| Payload::new("null")))
 }
 
-fn argument<T: AsPayload>(payloads: &[Payload], index: usize) -> Result<T, PayloadError> {
+fn argument<T: PayloadValue>(payloads: &[Payload], index: usize) -> Result<T, PayloadError> {
     let number = index + 1;
     T::from_payload(payloads.get(index)).map_err(|error| error.of(format!("argument {number}")))
 }
@@ -220,7 +217,7 @@ fn argument<T: AsPayload>(payloads: &[Payload], index: usize) -> Result<T, Paylo
 mod tests {
     use super::*;
 
-    fn round_trip<T: AsPayload>(value: &T) -> T {
+    fn round_trip<T: PayloadValue>(value: &T) -> T {
         decode(&encode(value).unwrap()).unwrap()
     }
 
@@ -255,6 +252,11 @@ mod tests {
         };
         says(decode(&[]), "data: a value of type u8 is missing");
         says(decode(&[Payload::new("\"x\"")]), "cannot be read as u8: invalid type: string");
+        let value = |text: String| decode::<serde_json::Value>(&[Payload::new(text)]).map(|_| 0);
+        assert_eq!(value(format!("{}{}", "[".repeat(127), "]".repeat(127))), Ok(0));
+        // A level takes a byte, so a payload could have millions of them.
+        says(value("[".repeat(1 << 20)), "recursion limit exceeded");
+        says(value("{\"a\":".repeat(1 << 18)), "recursion limit exceeded");
         let encoding = (ENCODING.to_owned(), Bytes::from("binary/zstd"));
         let foreign = Payload { metadata: [encoding].into(), data: Bytes::from("??") };
         says(decode(&[foreign]), "the encoding is binary/zstd");

@@ -8,7 +8,7 @@ use std::{
 use abide_core::payload::Payload;
 use prost::Message;
 
-use crate::payload::{AsPayload, PayloadError, of_encoding, with_encoding};
+use crate::payload::{PayloadError, PayloadValue, of_encoding, with_encoding};
 
 /// The encoding of protobuf messages.
 const PROTOBUF: &str = "binary/protobuf";
@@ -17,7 +17,7 @@ const PROTOBUF: &str = "binary/protobuf";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Proto<M>(pub M);
 
-impl<M: Message + Default + 'static> AsPayload for Proto<M> {
+impl<M: Message + Default + 'static> PayloadValue for Proto<M> {
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
         Ok(Some(with_encoding(PROTOBUF, self.0.encode_to_vec())))
     }

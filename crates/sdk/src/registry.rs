@@ -21,7 +21,7 @@ use crate::{
     executor::{LocalWork, Machine},
     future::BoxFuture,
     interceptor::{Interceptor, Interceptors},
-    payload::AsPayload,
+    payload::PayloadValue,
     returned::{BoxError, ReturnedError},
 };
 
@@ -118,7 +118,7 @@ impl Registry {
     /// Adds an activity that needs no state. Fails if its name is registered.
     pub fn activity<A, M>(&mut self, activity: A) -> Result<(), RegistryError>
     where
-        A: Activity<M, State = (), Input: Send, Output: AsPayload>,
+        A: Activity<M, State = (), Input: Send, Output: PayloadValue>,
     {
         self.add(&activity.definition(), &Arc::new(()))
     }
@@ -132,7 +132,7 @@ impl Registry {
     /// Replaces the code of an activity, registered or not: for tests.
     pub fn replace_activity<A, M, F, R, E>(&mut self, activity: A, code: F)
     where
-        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: PayloadValue>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -240,7 +240,7 @@ impl<S, I, O, F, R, E> ActivityCode for Replaced<S, I, O, F>
 where
     S: Send + Sync + 'static,
     I: ArgumentList<Value: Send>,
-    O: AsPayload,
+    O: PayloadValue,
     F: Fn(ActivityContext, I::Value) -> R + Send + Sync,
     R: Future<Output = Result<O, E>> + Send + 'static,
     E: Into<BoxError> + 'static,

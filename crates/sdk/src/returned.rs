@@ -1,6 +1,9 @@
 //! Errors as user code returns them, of any type, and the failure that history records for them.
 
-use std::{any::type_name, error::Error as StdError};
+use std::{
+    any::{Any, type_name},
+    error::Error as StdError,
+};
 
 use abide_core::{
     failure::{Failure, FailureKind},
@@ -34,8 +37,14 @@ pub struct ReturnedError {
 }
 
 impl ReturnedError {
-    /// Wraps an error of any type, which keeps its message and the name of its type.
+    /// Wraps an error of any type, which keeps its message and the name of its type. One that is
+    /// wrapped already stays as it is.
     pub fn new<E: Into<BoxError> + 'static>(error: E) -> Self {
+        let mut error = Some(error);
+        let any: &mut dyn Any = &mut error;
+        if let Some(wrapped) = any.downcast_mut::<Option<Self>>().and_then(Option::take) {
+            return wrapped;
+        }
         Self { error: boxed(error), error_type: type_name_of::<E>(), details: Payloads::new() }
     }
 
@@ -123,26 +132,34 @@ pub(crate) fn type_name_of<E>() -> &'static str {
     short_name(type_name::<E>())
 }
 
-/// The last segment of a type's path, which stays the same when the type moves. Plain text has no
-/// type.
+/// The last segment of a type's path, which stays the same when the type moves. Many types are called
+/// `Error`, so such a one has its whole path. Plain text has no type, and neither has an error that
+/// hides its own.
 fn short_name(path: &'static str) -> &'static str {
     let end = path.find('<').unwrap_or(path.len());
     match path[..end].rsplit("::").next() {
         None | Some("String" | "&str" | "Box") => "",
+        Some("Error") if path == "anyhow::Error" => "",
+        Some("Error") => &path[..end],
         Some(name) => name,
     }
 }
 
+impl From<ReturnedError> for BoxError {
+    fn from(returned: ReturnedError) -> Self {
+        returned.error
+    }
+}
+
 #[cfg(not(feature = "anyhow"))]
-fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
-    error.into()
+fn boxed<E: Into<BoxError> + 'static>(error: Option<E>) -> BoxError {
+    error.map_or_else(|| "an error that was already taken".into(), Into::into)
 }
 
 /// An `anyhow::Error` is unpacked: boxed as it is, it would hide the error that it carries.
 #[cfg(feature = "anyhow")]
-fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
-    let mut error = Some(error);
-    let any: &mut dyn std::any::Any = &mut error;
+fn boxed<E: Into<BoxError> + 'static>(mut error: Option<E>) -> BoxError {
+    let any: &mut dyn Any = &mut error;
     if let Some(error) = any.downcast_mut::<Option<anyhow::Error>>().and_then(Option::take) {
         return error.reallocate_into_boxed_dyn_error_without_backtrace();
     }
@@ -167,6 +184,21 @@ mod tests {
         assert_eq!(failure.message, "the order is void");
         assert_eq!(failure.error_type, "VoidOrder");
         assert_eq!(failure.causes[0].message, "invalid digit found in string");
+    }
+
+    /// Such a name would be that of any other crate's error too.
+    #[test]
+    fn a_type_that_is_called_error_has_its_whole_path() {
+        let failure = ReturnedError::new(std::fmt::Error).into_failure();
+        assert_eq!(failure.error_type, "core::fmt::Error");
+        assert_eq!(short_name("anyhow::Error"), "");
+        assert_eq!(short_name("shop::Error<u8>"), "shop::Error");
+    }
+
+    #[test]
+    fn an_error_is_wrapped_once() {
+        let wrapped = ReturnedError::new(ReturnedError::new(void_order()));
+        assert_eq!(wrapped.into_failure().error_type, "VoidOrder");
     }
 
     #[test]

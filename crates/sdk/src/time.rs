@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+pub use abide_core::time::ParseTimestampError;
 use abide_core::time::Timestamp;
 
 use crate::executor;
@@ -28,6 +29,15 @@ impl Now for Timestamp {
         let millis = since_epoch.unwrap_or_default().as_millis();
         Self::from_unix_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
+}
+
+/// The time of this machine's clock, for clients and activities: the same as `Timestamp::now()`.
+///
+/// # Panics
+///
+/// In workflow code, because it would take another path on replay. Use `ctx.now()` there.
+pub fn now() -> Timestamp {
+    Timestamp::now()
 }
 
 macro_rules! lengths {

@@ -13,7 +13,7 @@ use abide_core::{
 };
 
 use crate::{
-    payload::AsPayload,
+    payload::PayloadValue,
     returned::{BoxError, ReturnedError, type_name_of},
 };
 
@@ -23,14 +23,26 @@ const DETAILS_MAX: usize = 64 * 1024;
 
 /// An error that keeps its type on the way to the code that handles it: every error that serde can
 /// serialize and deserialize.
-pub trait TypedError: StdError + AsPayload + Send + Sync {}
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel as an error: serde cannot serialize it",
+    // The only part that the compiler shows for `?`.
+    label = "serde cannot serialize it: write `.map_err(Error::from_source)?`, or in an activity \
+             `.map_err(ActivityError::from_source)?`, or return `anyhow::Result` from it",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or write \
+            `.map_err(Error::from_source)?` in a workflow",
+    note = "an activity may return any error: `anyhow::Result<T>`, `Result<T, Box<dyn Error + Send + Sync>>` or \
+            `std::io::Result<T>`"
+)]
+pub trait TypedError: StdError + PayloadValue + Send + Sync {}
 
-impl<E: StdError + AsPayload + Send + Sync> TypedError for E {}
+// Not recommended, so that the compiler shows the notes above and not what serde lacks.
+#[diagnostic::do_not_recommend]
+impl<E: StdError + PayloadValue + Send + Sync> TypedError for E {}
 
 /// The error as details of its failure; none if it cannot be encoded or is too large.
 pub(crate) fn details<E: TypedError>(error: &E) -> Payloads {
     let encoded = crate::payload::encode(error).unwrap_or_default();
-    if payload::size(&encoded) > DETAILS_MAX { Payloads::new() } else { encoded }
+    if payload::size(&encoded).bytes > DETAILS_MAX { Payloads::new() } else { encoded }
 }
 
 /// The outermost of a failure and its causes that is a `T`.

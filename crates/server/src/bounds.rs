@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Bounds, ServerError, guests::rooms_of_one};
+use crate::{Bounds, ServerError, connections::rooms_of_one};
 
 /// Bounds that count things: connections, streams, calls.
 const COUNT: RangeInclusive<u64> = 1..=1_000_000;
@@ -37,9 +37,11 @@ impl Bounds {
             stall_ms,
             streams_per_connection,
             streams,
+            streams_per_address,
             items_per_frame,
             calls_per_stream,
             credits_per_session,
+            queues_per_session,
             hello_timeout_ms,
             keepalive_ms,
             shutdown_ms,
@@ -55,9 +57,12 @@ impl Bounds {
         let per_connection = (*streams_per_connection, usual.streams_per_connection);
         within("streams_per_connection", per_connection.0, COUNT, per_connection.1)?;
         within("streams", *streams, COUNT, usual.streams)?;
+        let per_address = (*streams_per_address, usual.streams_per_address);
+        within("streams_per_address", per_address.0, COUNT, per_address.1)?;
         within("items_per_frame", *items_per_frame, COUNT, usual.items_per_frame)?;
         within("calls_per_stream", *calls_per_stream, COUNT, usual.calls_per_stream)?;
         within("credits_per_session", *credits_per_session, COUNT, usual.credits_per_session)?;
+        within("queues_per_session", *queues_per_session, COUNT, usual.queues_per_session)?;
         within("hello_timeout_ms", *hello_timeout_ms, TIMEOUT, usual.hello_timeout_ms)?;
         within("keepalive_ms", *keepalive_ms, TIMEOUT, usual.keepalive_ms)?;
         within("shutdown_ms", *shutdown_ms, SHUTDOWN, usual.shutdown_ms)?;

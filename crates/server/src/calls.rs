@@ -19,6 +19,7 @@ use abide_proto::{
         AnswersFrame, CallsFrame, NumberedAnswer, NumberedCall, numbered_call::Call as Asked,
     },
     operation::{answer_to_wire, operation_from_wire},
+    parts::PartCount,
 };
 use futures_util::{
     FutureExt, Stream, StreamExt,
@@ -29,16 +30,15 @@ use prost::{
     bytes::{Bytes, BytesMut},
     encoding::message,
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
+    connections::{BUILDING_OF_ONE, Charge, Connection, StreamPlace, decoded},
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
-    guests::{BUILDING_OF_ONE, Charge, Guest},
-    handler::{self, Handler, is_built, may_be_large, over, status},
+    framing::{MessageParts, MessageStream, Piece, Sending},
+    handler::{Handler, is_built, may_be_large, over, status},
     history::await_events,
     own_task::in_own_task,
-    wire::{MessageParts, MessageStream, Piece, Sending},
 };
 
 /// An answer to a call that was run.
@@ -75,9 +75,16 @@ struct InLine {
     held: Charge,
 }
 
+/// The tag of `CallsFrame.calls`.
+const CALLS: u32 = 1;
+
+/// A call that waits takes so many times the memory of its future: its task, which has a copy, and its
+/// entries in the engine and the shard.
+const WAITING_TIMES: usize = 4;
+
 pub(crate) struct Calls {
     asked: MessageStream<CallsFrame>,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
     asking: bool,
     welcomed: bool,
     handler: Handler,
@@ -93,25 +100,25 @@ pub(crate) struct Calls {
     waiting: HashMap<u64, AbortHandle>,
     /// Resolves when the server stops.
     stopping: BoxFuture<'static, ()>,
-    _place: OwnedSemaphorePermit,
+    place: Arc<StreamPlace>,
 }
 
 impl Calls {
     /// Builds the stream that answers the calls read from `asked`.
     pub(crate) fn new(
         handler: Handler,
-        guest: Arc<Guest>,
+        connection: Arc<Connection>,
         asked: MessageStream<CallsFrame>,
-    ) -> Result<Self, Status> {
-        let place = handler.stream()?;
+        place: Arc<StreamPlace>,
+    ) -> Self {
         let mut stopping = handler.stopping.clone();
         let stopping = async move {
             // An error means that the server was dropped, which is a stop too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         };
-        Ok(Self {
+        Self {
             asked,
-            guest,
+            connection,
             asking: true,
             welcomed: false,
             handler,
@@ -121,11 +128,11 @@ impl Calls {
             refused: VecDeque::new(),
             waiting: HashMap::new(),
             stopping: stopping.boxed(),
-            _place: place,
-        })
+            place,
+        }
     }
 
-    fn take(&mut self, frame: CallsFrame) -> Result<(), InvalidField> {
+    fn take(&mut self, (frame, parts): (CallsFrame, PartCount)) -> Result<(), InvalidField> {
         let CallsFrame { calls, abandoned } = frame;
         check_items(calls.len() + abandoned.len(), self.handler.bounds.items_per_frame)?;
         for number in abandoned {
@@ -133,31 +140,31 @@ impl Calls {
                 call.abort();
             }
         }
-        for NumberedCall { number, call } in calls {
-            if let Err(failed) = self.start(number, call) {
+        for (NumberedCall { number, call }, parts) in calls.into_iter().zip(parts.of_field(CALLS)) {
+            if let Err(failed) = self.start(number, call, parts) {
                 self.refused.push_back(entry(number, Err(failed)));
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, number: u64, call: Option<Asked>) -> Result<(), CallError> {
+    fn start(&mut self, number: u64, call: Option<Asked>, parts: usize) -> Result<(), CallError> {
         let limit = self.handler.bounds.calls_per_stream;
         if self.running.len() + self.line.len() >= limit {
             return Err(over("calls of the stream", limit));
         }
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
-        let bytes = call.encoded_len();
+        let bytes = decoded(call.encoded_len(), parts);
         let operation = self.handler.counted(operation_from_wire(call))?;
         let abandonable = operation.waits();
         if is_built(&operation) && !abandonable {
-            let held = self.stand(bytes + size_of::<InLine>())?;
+            let held = self.charge_pending(bytes + size_of::<InLine>())?;
             self.line.push_back(InLine { number, operation, held });
             return Ok(());
         }
         let handler = self.handler.clone();
         if may_be_large(&operation) {
-            let call = large(handler, Arc::clone(&self.guest), number, operation);
+            let call = large(handler, Arc::clone(&self.connection), number, operation);
             self.run((number, abandonable, bytes), call)
         } else {
             self.run((number, abandonable, bytes), async move {
@@ -167,13 +174,14 @@ impl Calls {
     }
 
     /// Runs a call of so many bytes. Many calls can be in flight at once, so the size of their
-    /// futures counts too.
+    /// futures counts too, and of what waits for their answers elsewhere.
     fn run(
         &mut self,
         (number, abandonable, bytes): (u64, bool, usize),
         call: impl Future<Output = CallAnswer> + Send + 'static,
     ) -> Result<(), CallError> {
-        let held = self.stand(bytes + size_of_val(&call))?;
+        let times = if abandonable { WAITING_TIMES } else { 1 };
+        let held = self.charge_pending(bytes + size_of_val(&call) * times)?;
         let call = call.map(move |answer| {
             drop(held);
             Answered { number, in_line: false, answer }
@@ -189,9 +197,11 @@ impl Calls {
     }
 
     /// Accounts for a call that waits for its answer.
-    fn stand(&self, bytes: usize) -> Result<Charge, CallError> {
-        let held = self.guest.stand(bytes);
-        held.ok_or_else(|| over("bytes of the connection's calls in flight", self.guest.share()))
+    fn charge_pending(&self, bytes: usize) -> Result<Charge, CallError> {
+        let held = self.connection.charge_pending(bytes);
+        held.ok_or_else(|| {
+            over("bytes of the connection's calls in flight", self.connection.share())
+        })
     }
 
     /// Runs the next calls of the line.
@@ -200,7 +210,7 @@ impl Calls {
             && let Some(InLine { number, operation, held }) = self.line.pop_front()
         {
             self.building += 1;
-            let call = large(self.handler.clone(), Arc::clone(&self.guest), number, operation);
+            let call = large(self.handler.clone(), Arc::clone(&self.connection), number, operation);
             let call = call.map(move |answer| {
                 drop(held);
                 Some(Answered { number, in_line: true, answer })
@@ -270,11 +280,11 @@ impl Calls {
 /// Performs an operation whose answer may be large, in its own task.
 async fn large(
     handler: Handler,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
     number: u64,
     operation: AnyOperation,
 ) -> CallAnswer {
-    let built = in_own_task(build(handler, guest, number, operation)).await;
+    let built = in_own_task(build(handler, connection, number, operation)).await;
     built.unwrap_or_else(|failed| {
         CallAnswer::small(number, Err(CallError::Unavailable(failed.to_string())))
     })
@@ -282,7 +292,7 @@ async fn large(
 
 async fn build(
     handler: Handler,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
     number: u64,
     mut operation: AnyOperation,
 ) -> CallAnswer {
@@ -294,9 +304,9 @@ async fn build(
         handler.calls.count(&failed);
         return CallAnswer::small(number, failed);
     }
-    let _building = handler::turn(&guest, &operation).await;
-    let entry = entry(number, handler.perform(operation).await);
-    let charge = guest.answered(entry.len());
+    let (answer, _building) = handler.perform_in_turn(&connection, operation).await;
+    let entry = entry(number, answer);
+    let charge = connection.answered(entry.len());
     CallAnswer { entry, charge }
 }
 
@@ -325,10 +335,12 @@ impl Stream for Calls {
         if let Err(status) = this.poll_asked(context) {
             return Poll::Ready(Some(Err(status)));
         }
+        this.place.set_idle(false);
         if let Some(piece) = this.poll_answers(context) {
             return Poll::Ready(Some(Ok(piece)));
         }
         // The line is empty if nothing runs.
+        this.place.set_idle(this.running.is_empty());
         let over = !this.asking && this.running.is_empty();
         if over { Poll::Ready(None) } else { Poll::Pending }
     }

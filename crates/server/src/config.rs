@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     ServerError,
-    connection::Silence,
+    accept::Silence,
     peers::{Credentials, ProofKey},
     secret::Secret,
     tls,
@@ -365,12 +365,18 @@ pub struct Bounds {
     /// Long-lived streams of the whole server: worker sessions, streams of calls, followed
     /// histories.
     pub streams: usize,
+    /// The same per address, or per IPv6 network of 64 bits. Beyond the one or the other, the idlest
+    /// stream of the largest holder is closed.
+    pub streams_per_address: usize,
     /// Calls, credits or completions in one frame: each costs more memory than its bytes.
     pub items_per_frame: usize,
     /// Calls in flight on one stream.
     pub calls_per_stream: usize,
     /// Credits plus tasks of one worker session: what the worker does not read waits in memory.
     pub credits_per_session: u32,
+    /// Queues that one worker session may name: each is kept in memory, and shards may search for its
+    /// work.
+    pub queues_per_session: usize,
     /// Milliseconds that a new connection has to send its first bytes, and a worker to send its
     /// hello.
     pub hello_timeout_ms: u64,
@@ -393,9 +399,11 @@ impl Default for Bounds {
             stall_ms: 10_000,
             streams_per_connection: 1_000,
             streams: 10_000,
+            streams_per_address: 5_000,
             items_per_frame: 4_096,
             calls_per_stream: 100_000,
             credits_per_session: 10_000,
+            queues_per_session: 100,
             hello_timeout_ms: 10_000,
             keepalive_ms: 10_000,
             shutdown_ms: 5_000,

@@ -6,17 +6,21 @@ use abide_core::{
     dispatch::QueueKey,
     limits::{Exceeded, InvalidField},
     node::{NodeListing, NodeStanding},
-    operation::{AnyAnswer, AnyOperation, CallError, Caller, Nodes, Operation, OperationName},
+    operation::{
+        AnswerSize, AnyAnswer, AnyOperation, CallError, Caller, History, HistoryPage, Nodes,
+        Operation,
+    },
     run::Refusal,
 };
-use abide_engine::Engine;
+use abide_engine::{Engine, Turn};
 use abide_proto::{error, generated::Credit, worker::credit_from_wire};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use futures_util::FutureExt as _;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tonic::Status;
 
 use crate::{
     Bounds,
-    guests::{Building, Guest, Guests},
+    connections::{Connection, Connections},
     metrics::Results,
 };
 
@@ -32,8 +36,7 @@ pub(crate) struct Handler {
     listens: SocketAddr,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    streams: Arc<Semaphore>,
-    pub(crate) guests: Arc<Guests>,
+    pub(crate) connections: Arc<Connections>,
     /// Counts calls of clients by result.
     pub(crate) calls: Arc<Results>,
     /// Counts completions of workers by result.
@@ -47,14 +50,13 @@ impl Handler {
         listens: SocketAddr,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let (streams, bounds) = (Arc::new(Semaphore::new(bounds.streams)), Arc::new(bounds));
+        let bounds = Arc::new(bounds);
         Self {
             engine,
-            guests: Guests::new(Arc::clone(&bounds)),
+            connections: Connections::new(Arc::clone(&bounds)),
             bounds,
             listens,
             stopping,
-            streams,
             calls: Arc::default(),
             completions: Arc::default(),
         }
@@ -79,8 +81,50 @@ impl Handler {
         answer
     }
 
+    /// Performs an operation for a connection. If building the answer takes much memory and time, it
+    /// waits for its turn, which lasts until the returned value is dropped.
+    pub(crate) async fn perform_in_turn(
+        &self,
+        connection: &Connection,
+        operation: AnyOperation,
+    ) -> (Result<AnyAnswer, CallError>, Option<Building>) {
+        if !is_built(&operation) {
+            return (self.perform(operation).await, None);
+        }
+        let answer = self.ask_in_turn(connection, operation).await;
+        self.calls.count(&answer);
+        match answer {
+            Ok((answer, building)) => (Ok(answer), Some(building)),
+            Err(failed) => (Err(failed), None),
+        }
+    }
+
+    /// Looks up a page of a history in its turn, without counting it.
+    pub(crate) async fn page_in_turn(
+        &self,
+        connection: &Connection,
+        page: History,
+    ) -> Result<(HistoryPage, Building), CallError> {
+        let (answer, building) = self.ask_in_turn(connection, page.into()).await?;
+        Ok((History::answer(answer)?, building))
+    }
+
+    async fn ask_in_turn(
+        &self,
+        connection: &Connection,
+        operation: AnyOperation,
+    ) -> Result<(AnyAnswer, Building), CallError> {
+        let asked = connection.ask_for_answer().await;
+        let turns = || connection.build_answer().map(|turn| Box::new(turn) as Turn).boxed();
+        let answer = self.engine.ask_in_turn(&Caller::TRUSTED, operation, &turns).await;
+        answer.map(|(answer, turn)| (answer, Building { _asked: asked, _turn: turn }))
+    }
+
     /// Performs an operation that is part of answering another one, without counting it.
-    pub(crate) async fn look<O: Operation>(&self, operation: O) -> Result<O::Answer, CallError> {
+    pub(crate) async fn ask_uncounted<O: Operation>(
+        &self,
+        operation: O,
+    ) -> Result<O::Answer, CallError> {
         self.engine.ask(&Caller::TRUSTED, operation.into()).await.and_then(O::answer)
     }
 
@@ -107,17 +151,6 @@ impl Handler {
         goes_on
     }
 
-    /// A permit for a long-lived stream, to be held until the stream ends.
-    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
-        let place = Arc::clone(&self.streams).try_acquire_owned();
-        place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
-    }
-
-    /// Number of open long-lived streams.
-    pub(crate) fn open_streams(&self) -> usize {
-        self.bounds.streams.saturating_sub(self.streams.available_permits())
-    }
-
     /// Counters of client calls and of worker completions.
     pub(crate) fn results(&self) -> (&Results, &Results) {
         (&self.calls, &self.completions)
@@ -137,66 +170,29 @@ impl Handler {
     }
 }
 
-/// How much an answer may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AnswerSize {
-    /// Less than its request.
-    Small,
-    /// The data of one run, once it is there.
-    Large,
-    /// All that is known about one run, or many rows of the store: building it takes much memory and
-    /// time.
-    Built,
-}
-
-const fn answer_size(operation: &AnyOperation) -> AnswerSize {
-    match operation.name() {
-        OperationName::Start
-        | OperationName::Signal
-        | OperationName::Cancel
-        | OperationName::Terminate
-        | OperationName::Pause
-        | OperationName::Unpause
-        | OperationName::RescheduleTimer
-        | OperationName::Repair
-        | OperationName::AwaitEvents
-        | OperationName::ReportAttempt
-        | OperationName::CountRuns
-        | OperationName::ListNodes => AnswerSize::Small,
-        OperationName::Update
-        | OperationName::AwaitUpdate
-        | OperationName::Query
-        | OperationName::AwaitClose
-        | OperationName::AwaitWaits => AnswerSize::Large,
-        OperationName::Describe
-        | OperationName::History
-        | OperationName::ListRuns
-        | OperationName::ListWaits
-        | OperationName::Tally => AnswerSize::Built,
-    }
+/// The turn of an answer that takes much memory and time to build.
+pub(crate) struct Building {
+    _asked: Option<OwnedSemaphorePermit>,
+    _turn: Option<Turn>,
 }
 
 /// Whether the answer may be large.
 pub(crate) fn may_be_large(operation: &AnyOperation) -> bool {
-    answer_size(operation) != AnswerSize::Small
+    operation.name().answer_size() != AnswerSize::Small
 }
 
 /// Whether building the answer takes much memory and time.
 pub(crate) fn is_built(operation: &AnyOperation) -> bool {
-    answer_size(operation) == AnswerSize::Built
+    operation.name().answer_size() == AnswerSize::Built
 }
 
-/// Waits until the answer may be built, if building it takes much memory and time.
-pub(crate) async fn turn(guest: &Guest, operation: &AnyOperation) -> Option<Building> {
-    match answer_size(operation) {
-        AnswerSize::Small | AnswerSize::Large => None,
-        AnswerSize::Built => Some(guest.build_answer().await),
+/// Refuses a call whose answer may be long in coming while the connection has its share of bytes that
+/// wait with such calls. Its other calls go on.
+pub(crate) fn may_wait(connection: &Connection, operation: &AnyOperation) -> Result<(), CallError> {
+    if operation.waits() && connection.pending_full() {
+        return Err(over("bytes of the connection's calls in flight", connection.share()));
     }
-}
-
-/// The status for a request over a bound of the server.
-pub(crate) fn exceeded(what: &'static str, limit: usize) -> Status {
-    status(over(what, limit))
+    Ok(())
 }
 
 /// The error for a request over a bound of the server.

@@ -3,22 +3,30 @@
 
 use std::{
     fmt::Display,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
 };
 
-use crate::seldom::Seldom;
+use abide_store::throttle::LogThrottle;
+
+use crate::lock::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct FailedHandshakes {
     count: AtomicU64,
-    logged: Seldom,
+    throttle: Mutex<LogThrottle>,
 }
 
 impl FailedHandshakes {
     /// Counts a handshake that failed for this reason.
     pub(crate) fn add(&self, peer: Option<impl Display>, reason: impl Display) {
-        let count = self.count.fetch_add(1, Relaxed) + 1;
-        if let Some(count) = self.logged.due(count) {
+        self.count.fetch_add(1, Relaxed);
+        let admitted = lock(&self.throttle).admit(Instant::now());
+        if let Some(held_back) = admitted {
+            let count = held_back + 1;
             let last = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
             tracing::warn!(count, last, %reason, "TLS handshakes failed");
         }

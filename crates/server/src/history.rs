@@ -18,24 +18,24 @@ use prost::{
     bytes::{Bytes, BytesMut},
     encoding::{WireType, encode_key, encode_varint},
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
-    guests::{Charge, Guest},
-    handler::{Handler, status},
+    connections::{Charge, Connection},
+    framing::{MessageParts, Piece},
+    handler::{Building, Handler, status},
     own_task::in_own_task,
-    wire::{MessageParts, Piece},
 };
 
 /// The tag of `GetHistoryResponse.history`.
 const HISTORY: u32 = 2;
 
-/// Reads one page of events.
+/// Reads one page of events, in its turn.
 pub(crate) async fn page(
     handler: &Handler,
+    connection: &Connection,
     request: GetHistoryRequest,
-) -> Result<EncodedPage, CallError> {
+) -> Result<(EncodedPage, Building), CallError> {
     let mut target = target(request.target)?;
     let mut from = 0;
     if !request.page_token.is_empty() {
@@ -46,8 +46,9 @@ pub(crate) async fn page(
         target.run = Some(run);
         from = next;
     }
-    let page = handler.look(AskedHistory { target, from, follow: None }).await?;
-    EncodedPage::new(page, 0)
+    let asked = AskedHistory { target, from, follow: None };
+    let (page, building) = handler.page_in_turn(connection, asked).await?;
+    Ok((EncodedPage::new(page, 0)?, building))
 }
 
 /// Waits until there are events after the last one that the caller has. Nothing else is held
@@ -58,7 +59,7 @@ pub(crate) async fn await_events(
 ) -> Result<(), CallError> {
     if let Some(after) = asked.follow.take() {
         let target = asked.target.clone();
-        asked.target.run = Some(handler.look(AwaitEvents { target, after }).await?.run);
+        asked.target.run = Some(handler.ask_uncounted(AwaitEvents { target, after }).await?.run);
     }
     Ok(())
 }
@@ -67,18 +68,16 @@ pub(crate) async fn await_events(
 /// only while the client reads it.
 pub(crate) fn follow(
     handler: Handler,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
     request: FollowHistoryRequest,
 ) -> Result<impl Stream<Item = Result<Piece, Status>> + use<>, Status> {
-    let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
-    let followed = Follower {
+    let followed = HistoryFollower {
         handler,
-        guest,
+        connection,
         followed: FollowedHistory::new(target, request.after),
         sought: request.after == 0,
         after: request.after,
-        _place: place,
     };
     Ok(stream::unfold(Some(followed), |followed| async move {
         let mut followed = followed?;
@@ -92,18 +91,17 @@ pub(crate) fn follow(
     }))
 }
 
-struct Follower {
+struct HistoryFollower {
     handler: Handler,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
     followed: FollowedHistory,
     /// Whether the page with the caller's next event has been found.
     sought: bool,
     /// Number of the last event that the caller has.
     after: EventNumber,
-    _place: OwnedSemaphorePermit,
 }
 
-impl Follower {
+impl HistoryFollower {
     /// The next page with events, and whether another may follow.
     async fn next(&mut self) -> Result<(Piece, bool), CallError> {
         if !self.sought {
@@ -111,16 +109,15 @@ impl Follower {
         }
         loop {
             // No page is held while this waits.
-            self.handler.look(self.followed.await_next()).await?;
-            let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
+            self.handler.ask_uncounted(self.followed.await_next()).await?;
+            let (handler, connection) = (self.handler.clone(), Arc::clone(&self.connection));
             let (asked, after) = (self.followed.page(), self.after);
             let built = in_own_task(async move {
-                let _building = guest.build_answer().await;
-                let page = handler.look(asked).await?;
+                let (page, _building) = handler.page_in_turn(&connection, asked).await?;
                 let (run, next, more, closed) = (page.run, page.next, page.more, page.closed);
                 let rest = HistoryPage { run, rows: Vec::new(), next, more, closed };
                 let page = EncodedPage::new(page, after)?;
-                let charge = guest.answered(page.len());
+                let charge = connection.answered(page.len());
                 Ok::<_, CallError>((rest, page, charge))
             });
             let built = built.await.map_err(|failed| CallError::Unavailable(failed.to_string()));

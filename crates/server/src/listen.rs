@@ -25,9 +25,9 @@ use tonic::{
 
 use crate::{
     Bounds,
-    connection::{Connection, Entrance},
-    guests::{Admission, Evicted, Guest},
-    wire,
+    accept::{Acceptor, Socket},
+    connections::{Admission, Connection, Evicted},
+    framing,
 };
 
 /// Time that an evicted connection has to tell its streams why they end.
@@ -44,44 +44,48 @@ const HTTP_BUFFER: usize = 16 << 10;
 
 /// Serves gRPC until `stopped` resolves; then waits for open requests.
 pub(crate) async fn grpc(
-    entrance: Entrance,
+    acceptor: Acceptor,
     bounds: Arc<Bounds>,
     routes: Routes,
     tls: Option<TlsAcceptor>,
     stopped: impl Future<Output = ()> + Clone + Send + 'static,
 ) {
     let routes = routes.prepare();
-    serve(entrance, stopped.clone(), move |connection, place| {
+    serve(acceptor, stopped.clone(), move |socket, place| {
         let (bounds, routes, tls) = (Arc::clone(&bounds), routes.clone(), tls.clone());
         let stopped = stopped.clone();
         async move {
             match tls {
                 None => {
-                    let info = connection.connect_info();
+                    let info = socket.connect_info();
                     let named = move |request: &mut http::Request<Incoming>| {
                         request.extensions_mut().insert(info.clone());
                     };
-                    http2(connection, &place, &bounds, (routes, named), stopped).await;
+                    http2(socket, &place, &bounds, (routes, named), stopped).await;
                 }
                 Some(tls) => {
-                    let peer = connection.connect_info().remote_addr();
-                    let shaken = timeout(bounds.hello_timeout(), tls.accept(connection));
+                    let peer = socket.connect_info().remote_addr();
+                    let shaken = timeout(bounds.hello_timeout(), tls.accept(socket));
                     let shaken = tokio::select! {
                         shaken = shaken => shaken.unwrap_or_else(|late| Err(late.into())),
-                        _ = place.guest.evicted() => return,
+                        _ = place.connection.evicted() => return,
                     };
-                    let connection = match shaken {
-                        Ok(connection) => connection,
+                    let socket = match shaken {
+                        Ok(socket) => socket,
                         Err(error) => {
-                            return place.guest.guests().failed_handshakes.add(peer, error);
+                            return place
+                                .connection
+                                .connections()
+                                .failed_handshakes
+                                .add(peer, error);
                         }
                     };
-                    let info = connection.connect_info();
+                    let info = socket.connect_info();
                     let named = move |request: &mut http::Request<Incoming>| {
                         request.extensions_mut().insert(info.get_ref().clone());
                         request.extensions_mut().insert(info.clone());
                     };
-                    http2(connection, &place, &bounds, (routes, named), stopped).await;
+                    http2(socket, &place, &bounds, (routes, named), stopped).await;
                 }
             }
         }
@@ -91,35 +95,34 @@ pub(crate) async fn grpc(
 
 /// Serves HTTP until `stopped` resolves; then waits for open requests.
 pub(crate) async fn http(
-    entrance: Entrance,
+    acceptor: Acceptor,
     bounds: Arc<Bounds>,
     router: Router,
     stopped: impl Future<Output = ()> + Clone + Send + 'static,
 ) {
-    serve(entrance, stopped.clone(), move |connection, place| {
+    serve(acceptor, stopped.clone(), move |socket, place| {
         let (bounds, router, stopped) = (Arc::clone(&bounds), router.clone(), stopped.clone());
         async move {
-            let guest = Arc::clone(&place.guest);
+            let connection = Arc::clone(&place.connection);
             // Probes check only whether they are answered, so a refusal needs no reason.
-            if guest.is_turned_away() {
+            if connection.is_turned_away() {
                 return;
             }
             let answer = service_fn(move |request: http::Request<Incoming>| {
-                let (open, mut router) = (guest.begin(), router.clone());
+                let (open, mut router) = (connection.begin(), router.clone());
                 async move {
                     let answered: Result<_, Infallible> = router.call(request).await;
                     drop(open);
                     answered
                 }
             });
-            let connection = http1::Builder::new()
+            let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(bounds.hello_timeout())
                 .max_buf_size(HTTP_BUFFER)
-                .serve_connection(TokioIo::new(connection), answer);
-            let end =
-                |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
-            until_end(connection, end, &place.guest, stopped).await;
+                .serve_connection(TokioIo::new(socket), answer);
+            let end = |served: Pin<&mut http1::Connection<_, _>>| served.graceful_shutdown();
+            until_end(served, end, &place.connection, stopped).await;
         }
     })
     .await;
@@ -127,25 +130,25 @@ pub(crate) async fn http(
 
 /// Accepts connections until `stopped` resolves, then waits for the open ones.
 async fn serve<F>(
-    entrance: Entrance,
+    acceptor: Acceptor,
     stopped: impl Future<Output = ()>,
-    connect: impl Fn(Connection, Admission) -> F,
+    connect: impl Fn(Socket, Admission) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();
     let mut stopped = std::pin::pin!(stopped);
-    let come = stream::unfold(entrance, |entrance| async move {
-        let next = entrance.next().await;
-        Some((next, entrance))
+    let come = stream::unfold(acceptor, |acceptor| async move {
+        let next = acceptor.next().await;
+        Some((next, acceptor))
     });
     {
         let mut come = std::pin::pin!(come);
         loop {
             tokio::select! {
                 () = &mut stopped => break,
-                Some((connection, place)) = come.next() => {
-                    connections.spawn(connect(connection, place));
+                Some((socket, place)) = come.next() => {
+                    connections.spawn(connect(socket, place));
                 }
                 // Reap connections that have ended.
                 Some(_) = connections.join_next() => {}
@@ -160,7 +163,7 @@ async fn serve<F>(
 /// Serves one connection. `name` adds its addresses and certificates to the extensions of each
 /// request.
 async fn http2<IO, N>(
-    connection: IO,
+    socket: IO,
     place: &Admission,
     bounds: &Bounds,
     (routes, name): (Routes, N),
@@ -169,12 +172,12 @@ async fn http2<IO, N>(
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     N: Fn(&mut http::Request<Incoming>) + Send + 'static,
 {
-    let guest = Arc::clone(&place.guest);
+    let connection = Arc::clone(&place.connection);
     let answer = service_fn(move |mut request: http::Request<Incoming>| {
         name(&mut request);
-        wire::answer(routes.clone(), Arc::clone(&guest), request)
+        framing::answer(routes.clone(), Arc::clone(&connection), request)
     });
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_connection_window_size(place.window)
         .initial_stream_window_size(place.window.min(abide_proto::STREAM_WINDOW))
@@ -182,29 +185,29 @@ async fn http2<IO, N>(
         .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(Some(bounds.keepalive()))
         .keep_alive_timeout(bounds.keepalive())
-        .serve_connection(TokioIo::new(connection), answer);
-    let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
-    until_end(connection, end, &place.guest, stopped).await;
+        .serve_connection(TokioIo::new(socket), answer);
+    let end = |served: Pin<&mut http2::Connection<_, _, _>>| served.graceful_shutdown();
+    until_end(served, end, &place.connection, stopped).await;
 }
 
 /// Drives a connection until it ends or is evicted.
 async fn until_end<C: Future>(
-    connection: C,
+    served: C,
     end: impl Fn(Pin<&mut C>),
-    guest: &Arc<Guest>,
+    connection: &Arc<Connection>,
     stopped: impl Future<Output = ()>,
 ) {
-    let mut connection = std::pin::pin!(connection);
+    let mut served = std::pin::pin!(served);
     let why = tokio::select! {
         // The connection has ended, so there is no peer left to report to.
-        _ = connection.as_mut() => return,
-        why = guest.evicted() => Some(why),
+        _ = served.as_mut() => return,
+        why = connection.evicted() => Some(why),
         // A refused connection learns the reason from the answer to its request. If it were closed
         // gracefully first, it would never send one.
-        () = sleep(LAST_WORDS), if guest.is_turned_away() => return,
+        () = sleep(LAST_WORDS), if connection.is_turned_away() => return,
         () = stopped => None,
     };
-    end(connection.as_mut());
+    end(served.as_mut());
     let leave = async {
         match why {
             Some(Evicted::Idle) => sleep(LAST_WORD).await,
@@ -214,7 +217,7 @@ async fn until_end<C: Future>(
         }
     };
     tokio::select! {
-        _ = connection => {}
+        _ = served => {}
         () = leave => {}
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use abide_core::operation::CallError;
 use abide_engine::{CommitTimes, Figures, StoreFault};
 
-use crate::{guests::Guests, handler::Handler};
+use crate::{connections::Connections, handler::Handler};
 
 /// The results of calls, as values of a label.
 const RESULTS: [&str; 15] = [
@@ -69,7 +69,7 @@ const fn place(failed: Option<&CallError>) -> usize {
 /// All metrics of a server.
 pub(crate) fn text(handler: &Handler) -> String {
     let figures = handler.engine.figures();
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     page.figure("abide_info", "gauge", "Version of the server.");
     page.sample("abide_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
     standing(&mut page, &figures);
@@ -84,8 +84,8 @@ pub(crate) fn text(handler: &Handler) -> String {
         page.sample("abide_completions_total", Some(("result", result)), count);
     }
     let help = "Open streams of calls, workers, other nodes, followed histories and waits.";
-    page.one("abide_streams", "gauge", help, handler.open_streams());
-    connected(&mut page, &handler.guests);
+    page.one("abide_streams", "gauge", help, handler.connections.open_streams());
+    connected(&mut page, &handler.connections);
     work(&mut page, &figures);
     commits(&mut page, &figures.commits);
     let help = "Errors of the store.";
@@ -98,7 +98,7 @@ pub(crate) fn text(handler: &Handler) -> String {
 }
 
 /// Metrics that a person should look into unless they are zero.
-fn trouble(page: &mut Page, figures: &Figures) {
+fn trouble(page: &mut MetricsPage, figures: &Figures) {
     let help = "Shards that are read-only because the store does not accept writes.";
     page.one("abide_shards_read_only", "gauge", help, figures.read_only);
     let help = "Runs that were set aside because the store refused their writes twice.";
@@ -112,7 +112,7 @@ fn trouble(page: &mut Page, figures: &Figures) {
 }
 
 /// Metrics of the server's role in the cluster.
-fn standing(page: &mut Page, figures: &Figures) {
+fn standing(page: &mut MetricsPage, figures: &Figures) {
     page.one("abide_shards", "gauge", "Shards that this node serves, of 64.", figures.shards);
     let help = "1 if the server may serve its shards: it is the only node, or its lease is valid.";
     page.one("abide_joined", "gauge", help, u8::from(figures.joined));
@@ -127,22 +127,22 @@ fn standing(page: &mut Page, figures: &Figures) {
 }
 
 /// Metrics of connections and their bytes in flight.
-fn connected(page: &mut Page, guests: &Guests) {
-    page.one("abide_connections", "gauge", "Open gRPC connections.", guests.count());
+fn connected(page: &mut MetricsPage, connections: &Connections) {
+    page.one("abide_connections", "gauge", "Open gRPC connections.", connections.count());
     let help = "Bytes of incomplete messages, pending requests and unread answers.";
-    page.one("abide_bytes_in_flight", "gauge", help, guests.bytes());
+    page.one("abide_bytes_in_flight", "gauge", help, connections.bytes());
     let help = "Connections and streams that were closed or refused to protect the server.";
     page.figure("abide_evictions_total", "counter", help);
-    for (why, count) in guests.evictions.samples() {
+    for (why, count) in connections.evictions.samples() {
         page.sample("abide_evictions_total", Some(("kind", why.label())), count);
     }
     let help = "TLS handshakes that failed; the log names addresses and reasons.";
-    let failed = guests.failed_handshakes.count();
+    let failed = connections.failed_handshakes.count();
     page.one("abide_tls_handshakes_failed_total", "counter", help, failed);
 }
 
 /// Metrics of the work done for runs.
-fn work(page: &mut Page, figures: &Figures) {
+fn work(page: &mut MetricsPage, figures: &Figures) {
     page.one("abide_workers", "gauge", "Workers that are connected to this node.", figures.workers);
     let help = "Tasks, queries and activities that this node delivered to workers.";
     page.one("abide_tasks_given_total", "counter", help, figures.given);
@@ -159,7 +159,7 @@ fn work(page: &mut Page, figures: &Figures) {
     page.one("abide_transitions_total", "counter", help, figures.transitions);
 }
 
-fn commits(page: &mut Page, times: &CommitTimes) {
+fn commits(page: &mut MetricsPage, times: &CommitTimes) {
     let name = "abide_commit_seconds";
     page.figure(name, "histogram", "How long the store took to answer a shard's commit.");
     let bucket = format!("{name}_bucket");
@@ -189,9 +189,9 @@ pub(crate) const fn fault_name(fault: StoreFault) -> &'static str {
 /// A page of metrics under construction. Names and labels are constants of ours, so nothing needs
 /// escaping.
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     /// Writes the `HELP` and `TYPE` lines of a metric.
     fn figure(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.

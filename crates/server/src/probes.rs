@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr};
 
-use abide_engine::{ClockStep, Damage, Health, StoreTrouble};
+use abide_engine::{ClockStep, Damage, Health, RefusedCommit, StoreTrouble};
 use axum::{
     Router,
     extract::State,
@@ -73,6 +73,12 @@ fn wrong(health: &Health) -> String {
         let Damage { reason, ago } = damage;
         line("store", format!("damaged: {reason}, {} s ago", ago.as_secs()));
     }
+    if let Some(Damage { reason, ago }) = &health.unreadable {
+        line("runs", format!("unreadable: {reason}, {} s ago", ago.as_secs()));
+    }
+    if let Some(RefusedCommit { reason, ago }) = &health.refusal {
+        line("store", format!("refused a commit: {reason}, {} s ago", ago.as_secs()));
+    }
     if health.set_aside > 0 {
         line(
             "runs",
@@ -122,12 +128,22 @@ mod tests {
                 reason: "store corrupt:\na page".into(),
                 ago: Duration::from_secs(7),
             }),
+            unreadable: Some(Damage {
+                reason: "run 1: an unknown event".into(),
+                ago: Duration::from_secs(9),
+            }),
+            refusal: Some(RefusedCommit {
+                reason: "a row is too large".into(),
+                ago: Duration::from_secs(9),
+            }),
             set_aside: 2,
             clock: Some(ClockStep { step, ago: Duration::from_secs(42) }),
         };
         let expected = "engine: failed: store stopped: i/o error\n\
             store: full: the disk of the store is full; 64 shards are read-only\n\
             store: damaged: store corrupt: a page, 7 s ago\n\
+            runs: unreadable: run 1: an unknown event, 9 s ago\n\
+            store: refused a commit: a row is too large, 9 s ago\n\
             runs: set aside: 2, because the store refused their writes\n\
             clock: set: by -3600.000s, 42 s ago\n";
         assert_eq!(wrong(&health), expected);

@@ -31,8 +31,8 @@ use tonic_health::server::HealthReporter;
 
 use crate::{
     Bounds, Config, ServerError, StoreAddress, Tls,
-    connection::Entrance,
-    guests::Guests,
+    accept::Acceptor,
+    connections::Connections,
     handler::Handler,
     listen,
     peers::{Accept, Credentials, PeerLinks},
@@ -149,10 +149,10 @@ impl Server {
             probes::router(Probes { ready, grpc_address, handler })
         };
         let bounds = Arc::clone(&handler.bounds);
-        let entrance = Entrance::new(http, Guests::new(Arc::clone(&bounds)), bounds.silence());
+        let acceptor = Acceptor::new(http, Connections::new(Arc::clone(&bounds)), bounds.silence());
         let stopped = stopped(stopping).shared();
         listeners.spawn(async move {
-            listen::http(entrance, bounds, router, stopped).await;
+            listen::http(acceptor, bounds, router, stopped).await;
             Ok(())
         });
         let running = Arc::clone(&engine);
@@ -274,12 +274,12 @@ fn serve_grpc(
         routes = routes.add_service(PeersServer::new(nodes).max_decoding_message_size(ANY_SIZE));
     }
     let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
-    let guests = Arc::clone(&handler.guests);
-    tokio::spawn(guests.take_back());
-    let entrance = Entrance::new(listener, guests, bounds.silence());
+    let connections = Arc::clone(&handler.connections);
+    tokio::spawn(connections.drop_unread());
+    let acceptor = Acceptor::new(listener, connections, bounds.silence());
     let stopped = stopped(handler.stopping.clone()).shared();
     listeners.spawn(async move {
-        listen::grpc(entrance, bounds, routes, tls, stopped).await;
+        listen::grpc(acceptor, bounds, routes, tls, stopped).await;
         Ok(())
     });
     Ok(reporter)

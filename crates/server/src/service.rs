@@ -1,5 +1,7 @@
 //! Single calls: each method translates its request, has the handler perform it, and answers.
 
+use std::sync::Arc;
+
 use abide_core::{
     limits::InvalidField,
     operation::{
@@ -18,8 +20,9 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
     calls::Calls,
+    framing,
     handler::{self, Handler, status},
-    history, waits, wire,
+    history, waits,
 };
 
 /// The service for clients and operators.
@@ -35,11 +38,12 @@ impl Service {
         O: Operation,
         T: From<O::Answer> + prost::Message + Default,
     {
-        let guest = wire::guest(request.extensions())?;
+        let connection = framing::connection(request.extensions())?;
         let operation = self.0.counted(request.into_inner().try_into()).map_err(status)?.into();
-        let _building = handler::turn(&guest, &operation).await;
-        let answer = self.0.perform(operation).await.and_then(O::answer).map_err(status)?;
-        Ok(wire::charged(T::from(answer), &guest))
+        handler::may_wait(&connection, &operation).map_err(status)?;
+        let (answer, _building) = self.0.perform_in_turn(&connection, operation).await;
+        let answer = answer.and_then(O::answer).map_err(status)?;
+        Ok(framing::charged(T::from(answer), &connection))
     }
 }
 
@@ -150,21 +154,22 @@ impl Abide for Service {
         &self,
         request: Request<messages::GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
-        let guest = wire::guest(request.extensions())?;
-        let _building = guest.build_answer().await;
-        let page = history::page(&self.0, request.into_inner()).await;
+        let connection = framing::connection(request.extensions())?;
+        let page = history::page(&self.0, &connection, request.into_inner()).await;
         self.0.calls.count(&page);
-        let page = page.map_err(status)?;
-        let charge = guest.answered(page.len());
-        Ok(wire::encoded(page.charged(charge)))
+        let (page, _building) = page.map_err(status)?;
+        let charge = connection.answered(page.len());
+        Ok(framing::encoded(page.charged(charge)))
     }
 
     async fn follow_history(
         &self,
         request: Request<messages::FollowHistoryRequest>,
     ) -> Result<Response<Self::FollowHistoryStream>, Status> {
-        let guest = wire::guest(request.extensions())?;
-        Ok(wire::outgoing(history::follow(self.0.clone(), guest, request.into_inner())?))
+        let connection = framing::connection(request.extensions())?;
+        let place = Arc::new(connection.stream()?);
+        let followed = history::follow(self.0.clone(), connection, request.into_inner())?;
+        Ok(framing::outgoing(place.hold(followed)))
     }
 
     async fn list_runs(
@@ -199,17 +204,18 @@ impl Abide for Service {
         &self,
         request: Request<messages::GetWaitRequest>,
     ) -> Result<Response<messages::ShownWait>, Status> {
-        let guest = wire::guest(request.extensions())?;
+        let connection = framing::connection(request.extensions())?;
         let wait = waits::one(&self.0, request.into_inner()).await;
         self.0.calls.count(&wait);
-        wait.map(|wait| wire::charged(wait, &guest)).map_err(status)
+        wait.map(|wait| framing::charged(wait, &connection)).map_err(status)
     }
 
     async fn follow_waits(
         &self,
         request: Request<messages::FollowWaitsRequest>,
     ) -> Result<Response<Self::FollowWaitsStream>, Status> {
-        Ok(wire::outgoing(waits::follow(self.0.clone(), request.into_inner())?))
+        let place = Arc::new(framing::connection(request.extensions())?.stream()?);
+        Ok(framing::outgoing(place.hold(waits::follow(self.0.clone(), request.into_inner())?)))
     }
 
     async fn reschedule_timer(
@@ -244,8 +250,10 @@ impl Abide for Service {
         &self,
         mut request: Request<Streaming<CallsFrame>>,
     ) -> Result<Response<Self::CallsStream>, Status> {
-        let guest = wire::guest(request.extensions())?;
-        let asked = wire::incoming(&mut request)?;
-        Ok(wire::outgoing(Calls::new(self.0.clone(), guest, asked)?))
+        let connection = framing::connection(request.extensions())?;
+        let place = Arc::new(connection.stream()?);
+        let asked = framing::incoming(&mut request)?;
+        let calls = Calls::new(self.0.clone(), connection, asked, Arc::clone(&place));
+        Ok(framing::outgoing(place.hold(calls)))
     }
 }

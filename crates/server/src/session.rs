@@ -3,12 +3,14 @@
 //! its credit.
 
 use std::{
+    collections::BTreeMap,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use abide_core::{
+    dispatch::QueueKey,
     ids::SessionId,
     limits::InvalidField,
     operation::CallError,
@@ -18,24 +20,43 @@ use abide_engine::Given;
 use abide_proto::{
     PROTOCOL_VERSION,
     generated::{Acknowledgement, Completion, Credit, ServerFrame, Task, Welcome, WorkerFrame},
+    parts::PartCount,
     worker,
 };
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use prost::Message;
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
+    connections::{Charge, ChargeKind, Connection, decoded},
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
-    guests::{Charge, Guest, Kind},
+    framing::{MessageStream, Sending},
     handler::{Handler, status},
     held::{HeldTask, Permitted, SessionWork},
-    wire::{MessageStream, Sending},
 };
 
+/// The tag of `WorkerFrame.completions`.
+const COMPLETIONS: u32 = 3;
+
+/// Memory of a queue that has workers, beside its name.
+const QUEUE_BYTES: usize = 2_000;
+
+/// Where the name of a queue is kept while it has workers: here, in the queue machine, and in messages
+/// to the shards.
+const QUEUE_COPIES: usize = 8;
+
+/// The error for a worker that names too many queues.
+pub(crate) fn too_many_queues(limit: usize) -> InvalidField {
+    let problem = format!(
+        "names more than {limit} queues on this stream; use several workers, or raise the server's \
+         queues_per_session"
+    );
+    InvalidField::new("credits", problem)
+}
+
 pub(crate) struct WorkerStream {
-    said: MessageStream<WorkerFrame>,
-    guest: Arc<Guest>,
+    frames: MessageStream<WorkerFrame>,
+    connection: Arc<Connection>,
     /// Whether the worker may send more.
     saying: bool,
     session: abide_engine::Session,
@@ -43,9 +64,10 @@ pub(crate) struct WorkerStream {
     giving: bool,
     handler: Handler,
     held: SessionWork,
+    /// The queues that the worker has named, each with the charge for it.
+    queues: BTreeMap<QueueKey, Charge>,
     running: FuturesUnordered<BoxFuture<'static, Settled>>,
     welcomed: bool,
-    _place: OwnedSemaphorePermit,
 }
 
 /// A completion with its answer.
@@ -63,34 +85,36 @@ impl WorkerStream {
     pub(crate) fn new(
         handler: Handler,
         session: abide_engine::Session,
-        (said, guest): (MessageStream<WorkerFrame>, Arc<Guest>),
-        place: OwnedSemaphorePermit,
+        (frames, connection): (MessageStream<WorkerFrame>, Arc<Connection>),
     ) -> Self {
         let limit = usize::try_from(handler.bounds.credits_per_session).unwrap_or(usize::MAX);
         Self {
-            said,
-            guest,
+            frames,
+            connection,
             saying: true,
             session,
             giving: true,
             handler,
             held: SessionWork::new(limit),
+            queues: BTreeMap::new(),
             running: FuturesUnordered::new(),
             welcomed: false,
-            _place: place,
         }
     }
 
     /// Handles a frame of the worker. An error ends the stream.
-    pub(crate) fn hear(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
+    pub(crate) fn receive(
+        &mut self,
+        (frame, parts): (WorkerFrame, PartCount),
+    ) -> Result<(), CallError> {
         let items = frame.credits.len() + frame.completions.len();
         check_items(items, self.handler.bounds.items_per_frame)?;
         if frame.hello.is_some() {
             return Err(InvalidField::new("hello", "was already sent").into());
         }
         // Completions first: they make room for the credits in the same frame.
-        for completion in frame.completions {
-            self.complete(completion);
+        for (completion, parts) in frame.completions.into_iter().zip(parts.of_field(COMPLETIONS)) {
+            self.complete(completion, parts);
         }
         for credit in frame.credits {
             self.credit(credit)?;
@@ -109,12 +133,30 @@ impl WorkerStream {
             return Err(InvalidField::new("credits", "is 0; omit queues without credit").into());
         }
         self.held.credit(credits)?;
+        self.name_queue(&queue)?;
         self.session.credit(queue, credits);
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion) {
-        let held = self.guest.take(completion.encoded_len(), Kind::Standing);
+    /// Charges for a queue that the worker has not named before.
+    fn name_queue(&mut self, queue: &QueueKey) -> Result<(), CallError> {
+        if self.queues.contains_key(queue) {
+            return Ok(());
+        }
+        let limit = self.handler.bounds.queues_per_session;
+        if self.queues.len() >= limit {
+            return Err(too_many_queues(limit).into());
+        }
+        let bytes =
+            QUEUE_BYTES + QUEUE_COPIES * (queue.namespace.as_str().len() + queue.queue.len());
+        let charge = self.connection.take(bytes, ChargeKind::Pending);
+        self.queues.insert(queue.clone(), charge);
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: Completion, parts: usize) {
+        let bytes = decoded(completion.encoded_len(), parts);
+        let held = self.connection.take(bytes, ChargeKind::Pending);
         let Completion { number, completion } = completion;
         let session = &self.session.worker().session;
         let permitted = completion
@@ -138,13 +180,13 @@ impl WorkerStream {
     /// soon.
     fn poll_incoming(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
-            let busy = !self.running.is_empty() && self.guest.stands_full();
+            let busy = !self.running.is_empty() && self.connection.pending_full();
             if !self.saying || busy || self.running.len() >= self.held.limit() {
                 return Ok(());
             }
-            match self.said.poll_next_unpin(context) {
+            match self.frames.poll_next_unpin(context) {
                 Poll::Ready(Some(frame)) => {
-                    self.hear(frame?).map_err(status)?;
+                    self.receive(frame?).map_err(status)?;
                 }
                 Poll::Ready(None) => self.saying = false,
                 Poll::Pending => return Ok(()),

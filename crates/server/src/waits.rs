@@ -11,13 +11,12 @@ use abide_proto::{
     wait::wait_key,
 };
 use futures_util::{Stream, stream};
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use crate::{
+    framing::Sending,
     handler::{Handler, status},
     history::target,
-    wire::Sending,
 };
 
 pub(crate) async fn one(
@@ -27,7 +26,7 @@ pub(crate) async fn one(
     let target = target(request.target)?;
     let key = wait_key(&request.wait)?;
     handler.engine.limits().check_length("wait", &key.to_string())?;
-    let open = handler.look(AwaitWaits { target, after: 0 }).await?.waits;
+    let open = handler.ask_uncounted(AwaitWaits { target, after: 0 }).await?.waits;
     let found = open.iter().find(|wait| wait.key == key).cloned();
     let found = found.ok_or_else(|| CallError::Refused(Refusal::UnknownWait(key.to_string())))?;
     Ok(found.into())
@@ -38,13 +37,12 @@ pub(crate) fn follow(
     handler: Handler,
     request: FollowWaitsRequest,
 ) -> Result<impl Stream<Item = Result<Sending<wire::RunWaits>, Status>> + use<>, Status> {
-    let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
     if request.after > 0 && target.run.is_none() {
         return Err(status(InvalidField::new("after", "requires the run in target")));
     }
     let followed = FollowedWaits::new(target, request.after);
-    let follower = Follower { handler, followed, _place: place };
+    let follower = WaitsFollower { handler, followed };
     Ok(stream::unfold(Some(follower), |follower| async move {
         let mut follower = follower?;
         match follower.next().await {
@@ -58,17 +56,16 @@ pub(crate) fn follow(
     }))
 }
 
-struct Follower {
+struct WaitsFollower {
     handler: Handler,
     followed: FollowedWaits,
-    _place: OwnedSemaphorePermit,
 }
 
-impl Follower {
+impl WaitsFollower {
     /// The waits, as soon as they differ from those sent last or the run is closed.
     async fn next(&mut self) -> Result<RunWaits, CallError> {
         loop {
-            match self.handler.look(self.followed.next()).await {
+            match self.handler.ask_uncounted(self.followed.next()).await {
                 Ok(waits) if self.followed.news(&waits) => return Ok(waits),
                 Ok(_) => {}
                 Err(failed) if self.handler.goes_on(&failed).await => {}

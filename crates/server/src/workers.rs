@@ -1,18 +1,23 @@
 //! Where workers connect: a worker sends its hello, and its stream begins.
 
+use std::sync::Arc;
+
 use abide_core::{dispatch::Worker, limits::InvalidField, operation::CallError};
+use abide_engine::Charge;
 use abide_proto::{
     PROTOCOL_VERSION,
     generated::{Credit, Hello, ServerFrame, WorkerFrame, workers_server},
+    parts::PartCount,
 };
 use futures_util::{StreamExt as _, stream::Empty};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
+    connections::ChargeKind,
+    framing,
     handler::{Handler, status},
-    session::WorkerStream,
-    wire,
+    session::{WorkerStream, too_many_queues},
 };
 
 /// Answer to a worker that would get no work here. It reconnects later, or to another server.
@@ -29,25 +34,27 @@ impl workers_server::Workers for Workers {
         &self,
         mut request: Request<Streaming<WorkerFrame>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
-        let place = self.0.stream()?;
-        let guest = wire::guest(request.extensions())?;
-        let mut said = wire::incoming(&mut request)?;
+        let connection = framing::connection(request.extensions())?;
+        let place = Arc::new(connection.stream()?);
+        let mut frames = framing::incoming(&mut request)?;
         let bounds = &self.0.bounds;
-        let first: Option<Result<WorkerFrame, Status>> =
-            timeout(bounds.hello_timeout(), said.next()).await.map_err(|_| {
+        let first: Option<Result<(WorkerFrame, PartCount), Status>> =
+            timeout(bounds.hello_timeout(), frames.next()).await.map_err(|_| {
                 let problem = format!("did not arrive within {} ms", bounds.hello_timeout_ms);
                 status(InvalidField::new("hello", problem))
             })?;
-        let mut first = first.ok_or_else(|| status(missing()))??;
+        let (mut first, parts) = first.ok_or_else(|| status(missing()))??;
         let hello = first.hello.take().ok_or_else(|| status(missing()))?;
         let worker = self.greet(hello).map_err(status)?;
         if !self.0.engine.joined() || self.0.engine.stopping() {
             return Err(status(CallError::Unavailable(ELSEWHERE.into())));
         }
-        let session = self.0.engine.connect(worker);
-        let mut stream = WorkerStream::new(self.0.clone(), session, (said, guest), place);
-        stream.hear(first).map_err(status)?;
-        Ok(wire::outgoing(stream))
+        let holder = Arc::clone(&connection);
+        let account = move |bytes| Box::new(holder.take(bytes, ChargeKind::Waiting)) as Charge;
+        let session = self.0.engine.connect(worker, Some(Box::new(account)));
+        let mut stream = WorkerStream::new(self.0.clone(), session, (frames, connection));
+        stream.receive((first, parts)).map_err(status)?;
+        Ok(framing::outgoing(place.hold(stream)))
     }
 }
 
@@ -74,6 +81,10 @@ impl Workers {
     /// Checks that the queues which the worker wants to serve are valid.
     fn check_takes(&self, takes: Vec<Credit>) -> Result<(), CallError> {
         let mut total: usize = 0;
+        let queues = self.0.bounds.queues_per_session;
+        if takes.len() > queues {
+            return Err(too_many_queues(queues).into());
+        }
         for credit in takes {
             total = total.saturating_add(self.0.credit(credit)?.1);
         }

@@ -33,6 +33,8 @@ pub enum Alarm {
     Forget(RunId, u64),
     /// Look for runs that no row would ever resume.
     Sweep,
+    /// Evict a run that is too large to be cached, unless it is in use.
+    Rest,
     /// Reopen the shard after a reset.
     Reopen,
 }
@@ -103,7 +105,7 @@ impl Alarms {
     /// When the next read of the due index is needed: early while there is room, otherwise at the
     /// last moment.
     pub fn read_at(&self, window: Duration) -> Option<Timestamp> {
-        if self.reading.is_some() || self.horizon.never() {
+        if self.reading.is_some() || self.horizon.is_never() {
             return None;
         }
         if self.crowded() {

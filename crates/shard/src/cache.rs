@@ -1,6 +1,7 @@
-//! The cache of runs in memory. Runs with uncommitted writes or work in flight stay; the least
-//! recently used of the others are evicted when there are too many, and are folded from the log
-//! when they are needed again.
+//! The cache of runs in memory. Runs with uncommitted writes stay; the least recently used of the
+//! others are evicted when they are too many or too large, and are folded from the log when they are
+//! needed again. Runs with work in flight will be needed soon, so they are evicted last, and only if
+//! they are too large.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,10 @@ use crate::{
 /// Bytes of recent events kept per run, to send to the worker that has the run in memory.
 const RECENT_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes that are written for a run before it is measured again, at least. Measuring walks through all
+/// of it.
+const MEASURED_AFTER: usize = 64 << 10;
+
 /// Snapshot items per new log row: a snapshot of `n` items is written only after `n / 4` new rows.
 /// So snapshots cost a constant amount per log row, however many children or keys the run has.
 const SNAPSHOT_ITEMS_PER_ROW: usize = 4;
@@ -38,11 +43,17 @@ pub struct Entry {
     /// The session that completed the last workflow task, and so has the run in memory.
     pub affinity: Option<SessionId>,
     /// The alarm set for the timeout of the started workflow task.
-    pub turn_alarm: Option<(Timestamp, StartId)>,
+    turn_alarm: Option<(Timestamp, StartId)>,
     /// Events since the last completed task, or since the start; none if they are unknown or over
     /// `RECENT_BYTES_MAX`.
     recent: Option<Recent>,
     used: u64,
+    /// Bytes of memory when the run was last measured.
+    measured: usize,
+    /// Bytes that were written for it since.
+    grown: usize,
+    /// Bytes of the updates that code has neither accepted nor rejected.
+    waiting_updates: usize,
 }
 
 /// Encoded events of a run, one entry per log row.
@@ -58,6 +69,8 @@ impl Entry {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
         let recent = (!stored).then(Recent::default);
+        let measured = run.memory();
+        let waiting_updates = run.admitted_memory();
         Self {
             run,
             rows,
@@ -67,7 +80,34 @@ impl Entry {
             turn_alarm: None,
             recent,
             used: 0,
+            measured,
+            grown: 0,
+            waiting_updates,
         }
+    }
+
+    /// Bytes of memory, roughly: what the run took when it was last measured, and all that was written
+    /// for it since.
+    const fn memory(&self) -> usize {
+        self.measured + self.grown
+    }
+
+    /// Measures the run again if much was written since, compared with its size.
+    fn grow(&mut self, bytes: usize) {
+        self.grown += bytes;
+        if self.grown > MEASURED_AFTER + self.measured / 2 {
+            let recent = self.recent.as_ref().map_or(0, |recent| recent.bytes);
+            (self.measured, self.grown) = (self.run.memory() + recent, 0);
+        }
+    }
+
+    /// Remembers the alarm for the timeout of the started workflow task, if there is one, and
+    /// returns it.
+    pub fn set_turn_alarm(&mut self, limits: &Limits) -> Option<(Timestamp, StartId)> {
+        let turn = self.run.volatile.turn.as_ref();
+        let alarm = turn.and_then(|turn| Some((self.run.turn_deadline(limits)?, turn.start)));
+        self.turn_alarm = alarm;
+        alarm
     }
 
     /// Takes the timeout alarm if its workflow task has ended.
@@ -116,14 +156,33 @@ pub struct Cache {
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
+    /// Bytes of memory of all runs.
+    bytes: usize,
+    /// Bytes of the updates that their code has neither accepted nor rejected.
+    waiting_updates: usize,
     /// Number of runs from which [`Self::shrink`] searches again for runs to evict.
     look_at: usize,
+    last: LastUsed,
+}
+
+/// Whether the last run used stays, however large. Its next input often follows at once, and should not
+/// have to load it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LastUsed {
+    /// It was used since [`Cache::rest`].
+    #[default]
+    Stays,
+    /// It was not used since.
+    Rests,
+    /// It was not used between two calls.
+    Leaves,
 }
 
 impl Cache {
     /// Returns a run and marks it as most recently used.
     pub fn get(&mut self, run: RunId) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(&run)?;
+        self.last = LastUsed::Stays;
         // One message gets the same run many times.
         if entry.used != self.clock {
             self.by_use.remove(&entry.used);
@@ -146,10 +205,15 @@ impl Cache {
     /// Adds a run as most recently used, or replaces it.
     pub fn insert(&mut self, entry: Entry) {
         let run = entry.run.id;
+        self.last = LastUsed::Stays;
         self.clock += 1;
         let entry = Entry { used: self.clock, ..entry };
+        self.bytes += entry.memory();
+        self.waiting_updates += entry.waiting_updates;
         if let Some(old) = self.entries.insert(run, Box::new(entry)) {
             self.by_use.remove(&old.used);
+            self.bytes -= old.memory();
+            self.waiting_updates -= old.waiting_updates;
         }
         self.by_use.insert(self.clock, run);
     }
@@ -171,40 +235,98 @@ impl Cache {
         self.heads.insert(workflow, run);
     }
 
+    /// Bytes of memory of all runs.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the updates that code has neither accepted nor rejected.
+    pub const fn waiting_updates(&self) -> usize {
+        self.waiting_updates
+    }
+
+    /// Call it now and then: the last run used stays only if it was used since the last call.
+    pub const fn rest(&mut self) {
+        self.last = match self.last {
+            LastUsed::Stays => LastUsed::Rests,
+            LastUsed::Rests | LastUsed::Leaves => LastUsed::Leaves,
+        };
+        self.look_at = 0;
+    }
+
     /// A commit succeeded: runs that had to stay may now be evicted.
     pub fn allow_shrinking(&mut self) {
         self.look_at = 0;
     }
 
-    /// Evicts runs until at most `max` are left or no other may be evicted. If too many had to
-    /// stay, the next search waits for a commit or for a quarter more runs: a search at each insert
-    /// would take quadratic time.
-    pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
-        if self.entries.len() <= max || self.entries.len() < self.look_at {
-            return;
+    /// A run has changed, and so many bytes were written for it.
+    pub fn wrote(&mut self, run: RunId, bytes: usize) {
+        if let Some(entry) = self.entries.get_mut(&run) {
+            self.bytes -= entry.memory();
+            entry.grow(bytes);
+            self.bytes += entry.memory();
+            self.waiting_updates -= entry.waiting_updates;
+            entry.waiting_updates = entry.run.admitted_memory();
+            self.waiting_updates += entry.waiting_updates;
         }
-        let excess = self.entries.len() - max;
-        let leaving: Vec<_> = self
-            .by_use
-            .iter()
-            .filter(|(_, run)| {
-                self.entries
-                    .get(run)
-                    .is_some_and(|entry| durable(entry.written_in) && entry.run.volatile.idle())
-            })
-            .map(|(used, run)| (*used, *run))
-            .take(excess)
-            .collect();
+    }
+
+    /// Evicts runs until at most `max` are left and take at most `max_bytes`, or no other may be
+    /// evicted. The last one used stays for a while, however large. If too many had to stay, the next search waits
+    /// for a commit or for a quarter more runs: a search at each insert would take quadratic time.
+    /// Returns the evicted runs with work in flight, whose volatile state the caller keeps.
+    pub fn shrink(
+        &mut self,
+        max: usize,
+        max_bytes: usize,
+        durable: impl Fn(BatchNumber) -> bool,
+    ) -> Vec<Box<Entry>> {
+        let mut in_flight = Vec::new();
+        let fits = self.entries.len() <= max && self.bytes <= max_bytes;
+        if fits || self.entries.len() < self.look_at {
+            return in_flight;
+        }
+        let mut excess = self.entries.len().saturating_sub(max);
+        let last_used = self.by_use.iter().next_back();
+        let last_used = last_used.filter(|_| max > 0 && self.last != LastUsed::Leaves);
+        // If it is too large alone, it is no reason to evict the others: two busy runs would do so to
+        // each other.
+        let memory =
+            last_used.and_then(|(_, run)| self.entries.get(run)).map(|entry| entry.memory());
+        let alone = memory.filter(|bytes| *bytes > max_bytes).unwrap_or(0);
+        let last_used = last_used.map(|(used, _)| *used);
+        let mut excess_bytes = self.bytes.saturating_sub(alone).saturating_sub(max_bytes);
+        let mut leaving = Vec::new();
+        for idle in [true, false] {
+            for (used, run) in &self.by_use {
+                let too_many = idle && excess > 0;
+                if (!too_many && excess_bytes == 0) || Some(*used) == last_used {
+                    break;
+                }
+                let Some(entry) = self.entries.get(run) else { continue };
+                if durable(entry.written_in) && entry.run.volatile.idle() == idle {
+                    leaving.push((*used, *run));
+                    excess = excess.saturating_sub(1);
+                    excess_bytes = excess_bytes.saturating_sub(entry.memory());
+                }
+            }
+        }
         for (used, run) in leaving {
             self.by_use.remove(&used);
-            if let Some(entry) = self.entries.remove(&run)
-                && self.heads.get(&entry.run.workflow) == Some(&run)
-            {
+            let Some(entry) = self.entries.remove(&run) else { continue };
+            self.bytes -= entry.memory();
+            self.waiting_updates -= entry.waiting_updates;
+            if self.heads.get(&entry.run.workflow) == Some(&run) {
                 self.heads.remove(&entry.run.workflow);
+            }
+            if !entry.run.volatile.idle() {
+                in_flight.push(entry);
             }
         }
         let stayed = self.entries.len();
-        self.look_at = if stayed > max { stayed + stayed / 4 + 1 } else { 0 };
+        let too_many = stayed > max || self.bytes > max_bytes;
+        self.look_at = if too_many { stayed + stayed / 4 + 1 } else { 0 };
+        in_flight
     }
 }
 
@@ -214,6 +336,7 @@ mod tests {
 
     use abide_core::{
         event::RunSpec,
+        payload::Payload,
         run::{self, Context, StartRun},
     };
 
@@ -238,7 +361,7 @@ mod tests {
         let looks = Cell::new(0);
         for number in 1..=RUNS {
             cache.insert(entry(number));
-            cache.shrink(10, |_| {
+            cache.shrink(10, usize::MAX, |_| {
                 looks.set(looks.get() + 1);
                 false
             });
@@ -246,10 +369,47 @@ mod tests {
         assert_eq!(cache.iter().count(), 1000, "nothing is durable");
         assert!(looks.get() < 8 * RUNS, "{} looks", looks.get());
         cache.allow_shrinking();
-        cache.shrink(10, |_| true);
+        cache.shrink(10, usize::MAX, |_| true);
         assert_eq!(cache.iter().count(), 10);
         cache.insert(entry(RUNS + 1));
-        cache.shrink(10, |_| true);
+        cache.shrink(10, usize::MAX, |_| true);
         assert_eq!(cache.iter().count(), 10, "one comes and one leaves");
+    }
+
+    #[test]
+    fn a_busy_run_that_is_too_large_alone_does_not_evict_the_others() {
+        let mut cache = Cache::default();
+        for number in 1..=10 {
+            cache.insert(entry(number));
+        }
+        let large = RunId::from_parts(Timestamp::EPOCH, 5);
+        cache.get(large).expect("it is here").run.spec.input = vec![Payload::new(vec![0; 2 << 20])];
+        cache.wrote(large, 2 << 20);
+        cache.shrink(20, 1 << 20, |_| true);
+        assert_eq!(cache.iter().count(), 10);
+    }
+
+    #[test]
+    fn large_runs_leave_early_and_the_last_one_used_stays() {
+        let mut cache = Cache::default();
+        for number in 1..=10 {
+            cache.insert(entry(number));
+        }
+        cache.shrink(10, 1 << 20, |_| true);
+        assert_eq!(cache.iter().count(), 10, "they are small");
+        let run = |number| RunId::from_parts(Timestamp::EPOCH, number);
+        let spec = RunSpec { input: vec![Payload::new(vec![0; 2 << 20])], ..RunSpec::default() };
+        for number in 3..=4 {
+            cache.get(run(number)).expect("it is here").run.spec = spec.clone();
+            cache.wrote(run(number), 2 << 20);
+        }
+        cache.shrink(10, 1 << 20, |_| true);
+        let left: Vec<_> = cache.iter().map(|(run, _)| *run).collect();
+        assert_eq!(left, [run(4)], "all but the last one used");
+        cache.get(run(4)).expect("it is here").run.spec = RunSpec::default();
+        cache.wrote(run(4), 2 << 20);
+        cache.insert(entry(5));
+        cache.shrink(10, 1 << 20, |_| true);
+        assert_eq!(cache.iter().count(), 2, "it was measured again");
     }
 }

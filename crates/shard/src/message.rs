@@ -1,7 +1,7 @@
 //! The inputs ([`Message`]) and outputs ([`Output`]) of a shard. A driver carries them between
 //! shards, stores and workers and decides nothing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use abide_core::{
     dispatch::{Dispatch, QueueKey, Worker},
@@ -15,7 +15,7 @@ use abide_core::{
 use abide_store::{
     Batch, CommitError, ReadError, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RunRow, ShardRow, Swept,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RunKey, ShardRow, Swept,
         TaskKey, TaskRow, WaitRow,
     },
 };
@@ -38,9 +38,9 @@ pub enum Message {
     /// A queue matched an offer of this shard with a worker.
     Matched(Offer, Worker),
     /// A queue that turned offers away has room again: the shard offers its task rows again.
-    Refill(QueueKey),
+    Refill(Arc<QueueKey>),
     /// Workers of a new build serve a queue: blocked runs are offered again.
-    NewBuild(QueueKey, BuildId),
+    NewBuild(Arc<QueueKey>, BuildId),
     /// A worker's stream ended. Its workflow tasks and queries are requeued; its activity attempts
     /// are lost after the session grace, unless the worker presents them.
     SessionLost(SessionId),
@@ -149,7 +149,7 @@ pub enum Fetch {
 pub enum Fetched {
     /// The shard's row: its owner and epoch.
     Shard(ShardRow),
-    Runs(Vec<RunRow>),
+    Runs(Vec<RunKey>),
     /// The snapshot of a run and the first page of its log after it.
     Load(Loaded),
     Log(Vec<LogRow>),

@@ -18,16 +18,16 @@ pub struct Pipeline {
     shard: ShardId,
     epoch: u64,
     committed: BatchNumber,
-    flight: Option<Group>,
+    flight: Option<CommitGroup>,
     /// Waiting groups, oldest first; new writes join the last one unless it is sealed.
-    open: VecDeque<Group>,
+    open: VecDeque<CommitGroup>,
     /// Each message gets a batch of its own: the store refused a batch, and the next refusal must
     /// identify the run at fault.
     alone: bool,
 }
 
 #[derive(Debug, Default)]
-struct Group {
+struct CommitGroup {
     writes: Vec<Write>,
     runs: BTreeSet<RunId>,
     /// Runs whose first log row is in the group.
@@ -45,7 +45,7 @@ impl Pipeline {
     /// Adds writes of a run; returns the batch that will hold them.
     pub fn push(&mut self, run: Option<RunId>, writes: Vec<Write>) -> BatchNumber {
         if self.open.back().is_none_or(|group| group.sealed) {
-            self.open.push_back(Group::default());
+            self.open.push_back(CommitGroup::default());
         }
         if let Some(group) = self.open.back_mut() {
             group.begun.extend(writes.iter().filter_map(begun));

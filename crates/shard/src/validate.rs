@@ -23,7 +23,7 @@ pub(crate) fn operation(
     limits: &Limits,
     now: Timestamp,
 ) -> Result<(), CallError> {
-    let check = Check { limits };
+    let check = FieldCheck { limits };
     match operation {
         RunOperation::Start(start) => check.start(start, now),
         RunOperation::Signal(Signal { target, signal, extension }) => {
@@ -79,7 +79,7 @@ pub(crate) fn operation(
 
 /// Refuses a malformed report with the field at fault.
 pub(crate) fn report(report: &Report, limits: &Limits) -> Result<(), CallError> {
-    let check = Check { limits };
+    let check = FieldCheck { limits };
     match report {
         Report::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Report::ResolveActivity(_, resolution) => check.resolution(resolution),
@@ -95,11 +95,11 @@ pub(crate) fn report(report: &Report, limits: &Limits) -> Result<(), CallError> 
     }
 }
 
-struct Check<'a> {
+struct FieldCheck<'a> {
     limits: &'a Limits,
 }
 
-impl Check<'_> {
+impl FieldCheck<'_> {
     fn resolution(&self, resolution: &Resolution) -> Result<(), CallError> {
         match resolution {
             Resolution::Completed(result) | Resolution::Cancelled(result) => {
@@ -126,7 +126,7 @@ impl Check<'_> {
         self.key(start.key.as_ref())?;
         self.label("identity", &start.identity)?;
         self.limits.check_spec(&start.spec)?;
-        if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
+        if start.begin.first_task_at(now).is_some_and(Timestamp::is_never) {
             return Err(InvalidField::new("begin", "is too far in the future").into());
         }
         match (&start.signal, &start.update) {

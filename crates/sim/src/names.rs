@@ -5,16 +5,20 @@ use std::sync::OnceLock;
 
 use abide_core::ids::{ShardId, WorkflowKey};
 
-/// The only namespace of a world.
-pub const NAMESPACE: &str = "sim";
+/// The namespaces of a world: that of most workflows, and that of those whose ids begin with [`FAR`].
+pub const NAMESPACES: [&str; 2] = ["sim", "far"];
+
+const FAR: &str = "far-";
 
 pub const SHARDS: u8 = 5;
 
 /// Number of attempts for which the derived ids of a retried child are checked.
 pub const CHILD_ATTEMPTS: u32 = 3;
 
-const ROOTS: usize = 10;
-const CHILDREN: usize = 12;
+const ROOTS: usize = 8;
+const FAR_ROOTS: usize = 3;
+const CHILDREN: usize = 10;
+const FAR_CHILDREN: usize = 2;
 const RETRIED: usize = 6;
 
 #[derive(Debug)]
@@ -36,12 +40,16 @@ impl Names {
 
     fn find() -> Self {
         let ids = |prefix: &'static str| (0_u32..).map(move |number| format!("{prefix}{number}"));
+        let fitting = |prefix| ids(prefix).filter(|id| fits(id));
         let all_attempts_fit = |id: &String| {
             fits(id) && (2..=CHILD_ATTEMPTS).all(|attempt| fits(&format!("{id}-attempt-{attempt}")))
         };
         Self {
-            roots: ids("root").filter(|id| fits(id)).take(ROOTS).collect(),
-            children: ids("child").filter(|id| fits(id)).take(CHILDREN).collect(),
+            roots: fitting("root").take(ROOTS).chain(fitting("far-root").take(FAR_ROOTS)).collect(),
+            children: fitting("child")
+                .take(CHILDREN)
+                .chain(fitting("far-child").take(FAR_CHILDREN))
+                .collect(),
             retried: ids("retried").filter(all_attempts_fit).take(RETRIED).collect(),
         }
     }
@@ -51,9 +59,11 @@ fn fits(id: &str) -> bool {
     shards().any(|shard| shard == key(id).slot().shard())
 }
 
-/// A workflow of the world.
+/// A workflow of the world. Its id tells its namespace.
 pub fn key(id: &str) -> WorkflowKey {
-    WorkflowKey { namespace: NAMESPACE.into(), workflow: id.into() }
+    let [near, far] = NAMESPACES;
+    let namespace = if id.starts_with(FAR) { far } else { near };
+    WorkflowKey { namespace: namespace.into(), workflow: id.into() }
 }
 
 /// The shards of a world.

@@ -184,6 +184,10 @@ mod tests {
             Bug::MatchedTwice,
             Bug::UntoldSpare,
             Bug::OldStream,
+            Bug::ClockNeverBack,
+            Bug::BorderOpen,
+            Bug::ReusedUpdateId,
+            Bug::ReusedStartKey,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

@@ -118,6 +118,9 @@ fn limits(rng: &mut Rng) -> Limits {
         heartbeat_write_interval: Duration::from_millis(200),
         session_grace: Duration::from_millis(rng.between(200, 1500)),
         cached_runs: 2,
+        // A few inputs, and about four runs.
+        buffered_bytes: 2_500,
+        cached_bytes: 10_000,
         snapshot_rows: 3,
         page_rows: 2,
         // Some pages end by their rows, others by their bytes.
@@ -125,6 +128,8 @@ fn limits(rng: &mut Rng) -> Limits {
         near_window: Duration::from_millis(rng.between(500, 5000)),
         near_timers: 3,
         queued_offers: 3,
+        // Fewer than the credits of a worker.
+        matches_in_flight: 2,
         waiting_requests: 6,
         effect_timeout: Duration::from_millis(rng.between(300, 2000)),
         confirmed_retention: Duration::from_secs(600),
@@ -135,6 +140,8 @@ fn limits(rng: &mut Rng) -> Limits {
     if rng.chance(150) {
         // Runs, timers and offers stay in memory.
         limits.cached_runs = 50;
+        limits.cached_bytes = 1 << 20;
+        limits.buffered_bytes = 1 << 20;
         limits.page_rows = 20;
         limits.log_page_bytes = 3_000;
         limits.near_timers = 100;

@@ -41,7 +41,7 @@ pub(crate) struct Hosts {
 }
 
 /// A connection to one of the hosts.
-pub(crate) struct Link {
+pub(crate) struct HostLink {
     pub(crate) client: Client,
     /// Timeline of the host; 0 if the database does not report one.
     timeline: u32,
@@ -68,7 +68,7 @@ impl Hosts {
     }
 
     /// Connects to the host that accepts writes. Each host gets an equal share of the time.
-    pub(crate) async fn connect(&self, patience: Duration) -> Result<Link, Fault> {
+    pub(crate) async fn connect(&self, patience: Duration) -> Result<HostLink, Fault> {
         if let [only] = &self.configs[..] {
             return self.link(only).await;
         }
@@ -88,7 +88,7 @@ impl Hosts {
         Err(combined(&faults))
     }
 
-    async fn link(&self, config: &Config) -> Result<Link, Fault> {
+    async fn link(&self, config: &Config) -> Result<HostLink, Fault> {
         let (client, connection) = boxed(config.connect(self.tls.clone())).await?;
         let unreplicated = Arc::<AtomicBool>::default();
         tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
@@ -99,16 +99,16 @@ impl Hosts {
                 "it is an old primary: its timeline is {timeline}, and {newest} was seen"
             )));
         }
-        Ok(Link { client, timeline, unreplicated })
+        Ok(HostLink { client, timeline, unreplicated })
     }
 
     /// Whether a failover has happened since this connection was made.
-    pub(crate) fn outdated(&self, link: &Link) -> bool {
+    pub(crate) fn outdated(&self, link: &HostLink) -> bool {
         link.timeline < self.newest.load(Relaxed)
     }
 }
 
-impl Link {
+impl HostLink {
     /// Whether, since the last call, the database acknowledged a commit without waiting for its
     /// synchronous standby.
     pub(crate) fn take_unreplicated(&self) -> bool {

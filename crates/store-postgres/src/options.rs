@@ -12,8 +12,8 @@ pub struct Options {
     /// Number of write transactions in flight, each on its own connection. Default 2: while one is
     /// being flushed to disk, the next one executes.
     pub writers: usize,
-    /// Number of connections for reads. Default 4. One more serves lists and counts, and one more
-    /// the registry, so that a lease renewal never queues behind other work.
+    /// Number of connections for reads. Default 4. One more serves lists, one counts, and one the
+    /// registry, so that a lease renewal never queues behind other work.
     pub readers: usize,
     /// Maximum number of batches in one transaction. Default 4,096: bounds how long the first batch
     /// waits for the last.

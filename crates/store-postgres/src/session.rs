@@ -28,7 +28,7 @@ use tokio_postgres::{
 use crate::{
     Options,
     fault::Fault,
-    hosts::{Hosts, Link},
+    hosts::{HostLink, Hosts},
 };
 
 pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -47,7 +47,7 @@ pub(crate) struct Made {
 
 /// A configured connection.
 pub(crate) struct Session {
-    link: Link,
+    link: HostLink,
     hosts: Arc<Hosts>,
     prepared: Mutex<HashMap<&'static str, Statement>>,
     discarded: AtomicBool,

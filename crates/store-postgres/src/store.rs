@@ -14,11 +14,11 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_store::{
-    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
-        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
+        RegistryRow, RunKey, RunPosition, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use tokio::runtime::{Builder, Runtime};
@@ -35,8 +35,10 @@ use crate::{
 /// moment.
 pub struct PostgresStore {
     readers: Readers,
-    /// Lists and counts may be slow, so they never delay reads that a shard waits for.
+    /// Lists may be slow, so they never delay reads that a shard waits for.
     lists: Readers,
+    /// Counts and tallies examine many rows, so they never delay lists.
+    counts: Readers,
     registrar: Registrar,
     counter: Arc<Counter>,
     writer: Option<Writer>,
@@ -74,6 +76,7 @@ impl PostgresStore {
         Ok(Self {
             readers: Readers::new(runtime.handle().clone(), &options, options.readers),
             lists: Readers::new(runtime.handle().clone(), &options, 1),
+            counts: Readers::new(runtime.handle().clone(), &options, 1),
             registrar: Registrar::new(runtime.handle().clone(), &options),
             counter,
             writer: Some(writer),
@@ -105,6 +108,18 @@ impl Drop for PostgresStore {
     }
 }
 
+/// Where a read of so many runs ends; `None` if there are fewer.
+async fn end_of_part(
+    readers: &Readers,
+    filter: &RunFilter,
+    examined: usize,
+) -> Result<Option<RunPosition>, ReadError> {
+    match runs::end_of_part(filter, examined) {
+        Some(query) => readers.first(query, runs::decode_position).await,
+        None => Ok(None),
+    }
+}
+
 impl Store for PostgresStore {
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
         match &self.writer {
@@ -128,8 +143,8 @@ impl Store for PostgresStore {
         shard: ShardId,
         workflow: WorkflowRuns,
         limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
-        self.readers.read(runs::of_workflow(shard, &workflow, limit), runs::decode)
+    ) -> Pending<'_, Vec<RunKey>> {
+        self.readers.read(runs::of_workflow(shard, &workflow, limit), runs::decode_key)
     }
 
     fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
@@ -186,23 +201,30 @@ impl Store for PostgresStore {
         }
     }
 
-    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
-        self.lists.read(runs::list(&filter, limit), runs::decode)
+    fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
+        Box::pin(async move {
+            let end = end_of_part(&self.lists, &filter, limit.examined).await?;
+            let found = self.lists.read(runs::list(&filter, end, limit), runs::decode).await?;
+            limit.part(found.into_iter().map(Ok), end)
+        })
     }
 
-    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
-        let count = self.lists.first(runs::count(&filter), runs::decode_count);
-        Box::pin(async move { Ok(count.await?.unwrap_or_default()) })
+    fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
+        Box::pin(async move {
+            let next = end_of_part(&self.counts, &filter, examined).await?;
+            let count = self.counts.first(runs::count(&filter, next), runs::decode_count);
+            Ok(ListPart { found: count.await?.unwrap_or_default(), next })
+        })
     }
 
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
         match tally {
             Tally::Waits(tally) => {
-                let groups = self.lists.read(waits::tally(&tally, rows), waits::decode_tally);
+                let groups = self.counts.read(waits::tally(&tally, rows), waits::decode_tally);
                 Box::pin(async move { Ok(waits::tallied(&tally, groups.await?, rows)) })
             }
             Tally::Runs(filter) => {
-                let groups = self.lists.read(runs::tally(&filter, rows), runs::decode_tally);
+                let groups = self.counts.read(runs::tally(&filter, rows), runs::decode_tally);
                 Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
             }
         }

@@ -23,8 +23,8 @@ pub struct Options {
     /// that the log can restart; it grows further only by one group, or if a read takes longer than
     /// 5 s.
     pub checkpoint_bytes: u32,
-    /// Number of connections that read, each with a thread. Default 4. One more serves lists and
-    /// counts.
+    /// Number of connections that read, each with a thread. Default 4. One more serves lists, and
+    /// one more counts.
     pub readers: usize,
     /// Most batches in one transaction. Default 4,096: bounds how long the first batch waits for
     /// the last.

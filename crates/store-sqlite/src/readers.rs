@@ -54,7 +54,7 @@ impl Readers {
         for connection in connections {
             let queue = Arc::clone(&readers.queue);
             queue.lock().live_readers += 1;
-            let live = Live(Arc::clone(&queue));
+            let live = LiveReader(Arc::clone(&queue));
             let thread = thread::Builder::new().name("abide-sqlite-reader".to_owned());
             readers.threads.push(thread.spawn(move || {
                 let _live = live;
@@ -102,9 +102,9 @@ impl Drop for Readers {
 
 /// Represents one live reader. When the last one is dropped, queued reads are dropped too, which
 /// tells their callers.
-struct Live(Arc<Queue>);
+struct LiveReader(Arc<Queue>);
 
-impl Drop for Live {
+impl Drop for LiveReader {
     fn drop(&mut self) {
         let mut waiting = self.0.lock();
         waiting.live_readers -= 1;

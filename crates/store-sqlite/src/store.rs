@@ -17,8 +17,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
-        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
+        RegistryRow, RunKey, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use futures_channel::oneshot;
@@ -36,8 +36,10 @@ use crate::{
 pub struct SqliteStore {
     // Drop order: the last checkpoint needs all readers gone, and the lock goes last.
     readers: Readers,
-    /// Readers for lists and counts, which may be slow and must not delay the reads of a shard.
+    /// Reader for lists, which may be slow and must not delay the reads of a shard.
     lists: Readers,
+    /// Reader for counts and tallies, which examine many rows and must not delay lists.
+    counts: Readers,
     writer: WriterThread,
     counter: Arc<Counter>,
     _index_room: IndexRoom,
@@ -56,13 +58,18 @@ impl SqliteStore {
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
         let for_lists = vec![open::reader(options)?];
+        let for_counts = vec![open::reader(options)?];
         let mark = open::mark(options, &connection)?;
         let writer = Writer::new(connection, options, mark)
             .map_err(|error| open::failed(&options.path, error))?;
+        let readers = |connections| {
+            Readers::start(connections).map_err(|error| unavailable(error.to_string()))
+        };
         Ok(Self {
             counter: writer.counter(),
-            readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
-            lists: Readers::start(for_lists).map_err(|error| unavailable(error.to_string()))?,
+            readers: readers(connections)?,
+            lists: readers(for_lists)?,
+            counts: readers(for_counts)?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
             _index_room: index_room,
             _lock: lock,
@@ -131,7 +138,7 @@ impl Store for SqliteStore {
         shard: ShardId,
         workflow: WorkflowRuns,
         limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
+    ) -> Pending<'_, Vec<RunKey>> {
         self.readers.read(move |connection| runs::of_workflow(connection, shard, &workflow, limit))
     }
 
@@ -191,16 +198,16 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| inbox::read(connection, shard, source, number))
     }
 
-    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
+    fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
         self.lists.read(move |connection| runs::list(connection, &filter, limit))
     }
 
-    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
-        self.lists.read(move |connection| runs::count(connection, &filter))
+    fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
+        self.counts.read(move |connection| runs::count(connection, &filter, examined))
     }
 
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        self.lists.read(move |connection| match &tally {
+        self.counts.read(move |connection| match &tally {
             Tally::Waits(tally) => waits::tally(connection, tally, rows),
             Tally::Runs(filter) => runs::tally(connection, filter, rows),
         })
@@ -229,6 +236,23 @@ mod tests {
 
     fn batch() -> WriteRequest {
         WriteRequest::Batch(Batch { shard: ShardId::new(0).unwrap(), epoch: 0, writes: Vec::new() })
+    }
+
+    /// Counts examine many rows; a list is short and does not wait for them.
+    #[test]
+    fn a_list_does_not_wait_for_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&Options::new(folder.path().join("abide.db"))).unwrap();
+        let (release, released) = channel::<()>();
+        let long = store.counts.read(move |_| Ok(released.recv().is_ok()));
+        let counts: Vec<_> = (0..100).map(|_| store.count_runs(RunFilter::default(), 1)).collect();
+        let listed = pollster::block_on(store.runs(RunFilter::default(), ListLimit::rows(1)));
+        assert_eq!(listed, Ok(ListPart::default()));
+        release.send(()).unwrap();
+        assert_eq!(pollster::block_on(long), Ok(true));
+        for count in counts {
+            assert_eq!(pollster::block_on(count), Ok(ListPart::default()));
+        }
     }
 
     #[test]

@@ -1,16 +1,9 @@
 //! Chores beside the commits, which may fail without harm to them: updating the mark, and copying
 //! the log into the file. Failures are counted, and logged at most once in ten seconds per chore.
 
-use std::{
-    fmt::Display,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt::Display, path::PathBuf, sync::Arc, time::Instant};
 
-use abide_store::counts::Counter;
-
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
+use abide_store::{counts::Counter, throttle::LogThrottle};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
@@ -23,13 +16,13 @@ pub(crate) enum Chore {
 pub(crate) struct Upkeep {
     path: PathBuf,
     counter: Arc<Counter>,
-    /// When each chore's failure was last logged.
-    logged: [Option<Instant>; 2],
+    /// Of each chore's failures.
+    throttles: [LogThrottle; 2],
 }
 
 impl Upkeep {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, counter: Arc::default(), logged: [None; 2] }
+        Self { path, counter: Arc::default(), throttles: Default::default() }
     }
 
     /// The counter of commits, which also counts failed chores.
@@ -39,20 +32,17 @@ impl Upkeep {
 
     pub(crate) fn failed(&mut self, chore: Chore, reason: impl Display) {
         self.counter.upkeep_failed();
-        let logged = &mut self.logged[chore as usize];
-        if logged.is_some_and(|at| at.elapsed() < BETWEEN_LINES) {
-            return;
-        }
-        *logged = Some(Instant::now());
+        let admitted = self.throttles[chore as usize].admit(Instant::now());
+        let Some(held_back) = admitted else { return };
         let path = self.path.display();
         match chore {
             Chore::Mark => tracing::warn!(
-                %path, %reason,
+                %path, %reason, held_back,
                 "the mark beside the store cannot be written: until it can, files that go missing are \
                  not noticed"
             ),
             Chore::Copy => tracing::warn!(
-                %path, %reason,
+                %path, %reason, held_back,
                 "cannot checkpoint the write-ahead log into the file: until it succeeds, the log grows"
             ),
         }
@@ -66,13 +56,12 @@ mod tests {
     #[test]
     fn each_chore_that_fails_is_counted_and_each_kind_is_logged_by_itself() {
         let mut upkeep = Upkeep::new("store".into());
+        let logged = |upkeep: &Upkeep| upkeep.throttles.map(|line| line != LogThrottle::default());
         upkeep.failed(Chore::Mark, "no space");
-        assert_eq!((upkeep.logged[0].is_some(), upkeep.logged[1].is_some()), (true, false));
-        let first = upkeep.logged[0];
+        assert_eq!(logged(&upkeep), [true, false]);
         upkeep.failed(Chore::Mark, "no space");
-        assert_eq!(upkeep.logged[0], first, "a second line would come too soon");
         upkeep.failed(Chore::Copy, "a reader");
-        assert!(upkeep.logged[1].is_some());
+        assert_eq!(logged(&upkeep), [true, true]);
         assert_eq!(upkeep.counter().counts().upkeep_failures, 3);
     }
 }

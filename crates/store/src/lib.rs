@@ -4,6 +4,8 @@
 //! - [`batch`]: what a commit writes.
 //! - [`memory`]: an in-memory store, the readable specification of all others.
 //! - `conformance`: the suite that every backend runs by one call (feature `conformance`).
+//! - [`throttle`]: how often stores, and what is built on them, log the same line.
+//! - `forward`: a store in front of another one, for tests (feature `conformance`).
 //!
 //! Futures here need no particular runtime. Stores never create ids or times, and never change a
 //! status on their own.
@@ -23,16 +25,19 @@ pub mod batch;
 pub mod conformance;
 pub mod counts;
 mod error;
+#[cfg(any(test, feature = "conformance"))]
+pub mod forward;
 pub mod memory;
 pub mod rows;
+pub mod throttle;
 
 pub use abide_core::list::{RunFilter, WaitFilter, WaitPosition};
 pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
 pub use rows::WorkflowRuns;
 use rows::{
-    DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
-    Swept, TaskKey, TaskRow, WaitRow,
+    DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
+    RegistryRow, RunKey, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
 };
 
 /// Future returned by the methods of a store.
@@ -58,7 +63,7 @@ pub trait Store: Send + Sync {
         shard: ShardId,
         workflow: WorkflowRuns,
         limit: usize,
-    ) -> Pending<'_, Vec<RunRow>>;
+    ) -> Pending<'_, Vec<RunKey>>;
 
     /// Latest snapshot of the run and the first page of its log after it, as of the same moment.
     fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded>;
@@ -103,11 +108,12 @@ pub trait Store: Send + Sync {
     /// Result of an effect, if it has been applied.
     fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>>;
 
-    /// Runs of all shards that match `filter`, newest first.
-    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>>;
+    /// Runs of all shards that match `filter`, newest first. Those of one workflow id in one
+    /// namespace may all be examined at once, since they are sorted first.
+    fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>>;
 
-    /// Number of runs that match the filter.
-    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
+    /// Number of runs that match the filter, among at most `examined` as in [`Self::runs`].
+    fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>>;
 
     /// Counts rows of all shards. Examines at most `rows` and one more, whether they pass the filter
     /// or not: waits from the earliest end, at least by day, and runs from the newest.

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
-        ShardRow, SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
+        RegistryRow, RunKey, RunRow, ShardRow, SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -75,7 +75,7 @@ impl Store for MemoryStore {
         shard: ShardId,
         workflow: WorkflowRuns,
         limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
+    ) -> Pending<'_, Vec<RunKey>> {
         answer(Ok(self.tables().runs_of(shard, &workflow, limit)))
     }
 
@@ -129,12 +129,12 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().inbox(shard, source, number)))
     }
 
-    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
-        answer(Ok(self.tables().runs(&filter, limit)))
+    fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
+        answer(Ok(self.tables().part_of_runs(&filter, limit)))
     }
 
-    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
-        answer(Ok(self.tables().count_runs(&filter)))
+    fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
+        answer(Ok(self.tables().count_runs(&filter, examined)))
     }
 
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {

@@ -241,9 +241,84 @@ pub struct RegistryRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Stranded runs, in order of id.
-    pub stranded: Vec<RunRow>,
+    pub stranded: Vec<RunId>,
     /// Where the next search continues; `None` if all open runs were examined.
     pub next: Option<RunId>,
+}
+
+/// Limits of one read of a list over all shards: other reads get their turn after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListLimit {
+    /// Maximum number of rows in the answer.
+    pub rows: usize,
+    /// Maximum number of rows examined, whether they pass the filter or not; at least one is.
+    pub examined: usize,
+    /// The answer ends with the row whose details reach this many bytes.
+    pub bytes: usize,
+}
+
+impl ListLimit {
+    /// This many rows of any size, however many have to be examined for them.
+    pub const fn rows(rows: usize) -> Self {
+        Self { rows, examined: usize::MAX, bytes: usize::MAX }
+    }
+
+    /// Takes rows until the answer is full. `end` is where the read stopped examining rows, if it did.
+    pub fn part<E>(
+        self,
+        rows: impl IntoIterator<Item = Result<RunRow, E>>,
+        end: Option<RunPosition>,
+    ) -> Result<ListPart<Vec<RunRow>>, E> {
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for row in rows.into_iter().take(self.rows) {
+            let row = row?;
+            bytes += row.details.len();
+            found.push(row);
+            // The next row is not even decoded.
+            if bytes >= self.bytes {
+                break;
+            }
+        }
+        let full = found.last().filter(|_| self.filled_by(&found));
+        let next = full.map(RunRow::position).or(end);
+        Ok(ListPart { found, next })
+    }
+
+    /// Whether an answer is full, so that more may follow.
+    pub fn filled_by(self, found: &[RunRow]) -> bool {
+        let bytes: usize = found.iter().map(|row| row.details.len()).sum();
+        found.len() >= self.rows || bytes >= self.bytes
+    }
+}
+
+/// Where a run stands in lists, which are ordered from the highest position to the lowest.
+pub type RunPosition = (Timestamp, RunId);
+
+/// What one read of a list found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPart<T> {
+    /// The rows found, or how many.
+    pub found: T,
+    /// Position after which the next read continues; `None` if there is nothing left to examine.
+    pub next: Option<RunPosition>,
+}
+
+/// A run among those of its workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunKey {
+    /// Id of the run.
+    pub run: RunId,
+    /// Number of the run among the runs of its workflow id.
+    pub ordinal: u64,
+    /// Idempotency key of the start that made the run.
+    pub start_key: Option<String>,
+}
+
+impl RunKey {
+    /// The key of this row.
+    pub fn of(row: &RunRow) -> Self {
+        Self { run: row.run, ordinal: row.ordinal, start_key: row.start_key.clone() }
+    }
 }
 
 /// Selects runs of one workflow.

@@ -8,6 +8,7 @@ mod licences;
 mod platform;
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
@@ -70,7 +71,7 @@ impl Release {
         fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         Ok(Self {
             version: version.unwrap_or_default(),
-            commit: git(&["rev-parse", "--short=12", "HEAD"])?,
+            commit: commit()?,
             committed_at: git(&["log", "-1", "--format=%ct"])?,
             licences: licences::list(&Graph::load()?.linked_into(PACKAGE))?,
             root: workspace.root,
@@ -140,15 +141,33 @@ impl Release {
         fs::write(staged.join("LICENSES-THIRD-PARTY.txt"), &self.licences)
     }
 
+    /// The archives of this version that were built by earlier calls stay in the list.
     fn write_checksums(&self, archives: &[String]) -> Result<(), Problem> {
+        let listed =
+            fs::read_dir(&self.folder).map_err(|error| unwritable(&self.folder, &error))?;
+        let names = listed.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let of_version = format!("abide-{}-", self.version);
+        let own = |name: &String| name.starts_with(&of_version) && name.ends_with(".tar.gz");
+        let all: BTreeSet<String> = names.filter(own).chain(archives.iter().cloned()).collect();
         let mut command = Command::new("sha256sum");
-        let output = command.current_dir(&self.folder).args(archives).output();
+        let output = command.current_dir(&self.folder).args(&all).output();
         let output = output.map_err(|error| {
             Problem::new("sha256sum", error.to_string(), "install the package coreutils")
         })?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Problem::new(describe(&command), said, "read what it says, and repeat"));
+        }
         let file = self.folder.join(CHECKSUMS);
         fs::write(&file, output.stdout).map_err(|error| unwritable(&file, &error))
     }
+}
+
+/// The commit that is built, and whether the tree differs from it.
+fn commit() -> Result<String, Problem> {
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Ok(if changed { format!("{commit}, changed") } else { commit })
 }
 
 /// Lets systemd check its unit, with a program that exists here in place of the installed one.

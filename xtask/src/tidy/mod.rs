@@ -16,6 +16,7 @@ mod publishing;
 mod sizes;
 
 use crate::{
+    comparison,
     files::{self, File},
     output,
     problem::Problem,
@@ -34,6 +35,7 @@ const FILE_CHECKS: &[(&str, FileCheck)] = &[
     ("markdown", markdown::check),
     ("examples", examples::check),
     ("public api", api::check),
+    ("comparison", comparison::check),
 ];
 
 /// Runs all checks and prints the result of each.

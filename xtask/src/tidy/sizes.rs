@@ -15,6 +15,10 @@ const FILE_LINES_MAX: usize = 600;
 /// Maximum lines of a `lib.rs`: docs, modules and re-exports.
 const LIB_LINES_MAX: usize = 150;
 
+/// The page that explains where things live, and its maximum size: a quarter of an hour to read.
+const OVERVIEW: &str = "ARCHITECTURE.md";
+const OVERVIEW_BYTES_MAX: usize = 24_000;
+
 /// Exceptions, one per line: a path and its number of lines.
 pub(super) const RATCHET: &str = "xtask/ratchet.txt";
 
@@ -31,7 +35,16 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
         let what = format!("lists {path}, which is not a Rust file of this tree");
         problems.push(Problem::new(RATCHET, what, "remove the line"));
     }
+    problems.extend(files::find(files, OVERVIEW).and_then(check_overview));
     problems
+}
+
+fn check_overview(file: &File) -> Option<Problem> {
+    let bytes = file.content.len();
+    (bytes > OVERVIEW_BYTES_MAX).then(|| {
+        let what = format!("has {bytes} bytes; the limit is {OVERVIEW_BYTES_MAX}");
+        Problem::new(OVERVIEW, what, "move details beside the code that they explain")
+    })
 }
 
 fn with_text(file: &File) -> Option<(&str, &File)> {
@@ -119,6 +132,13 @@ mod tests {
         assert!(check_one("a/src/run.rs", 600, "").is_empty());
         assert!(check_one("a/src/lib.rs", 150, "").is_empty());
         assert!(check_one("crates/core/src/codec/generated.rs", 9000, "").is_empty());
+    }
+
+    #[test]
+    fn a_long_overview_is_found() {
+        let check_bytes = |bytes: usize| check(&[File::new(OVERVIEW, "x".repeat(bytes))]);
+        assert!(check_bytes(24_000).is_empty());
+        assert!(check_bytes(24_001)[0].to_string().contains("has 24001 bytes"));
     }
 
     #[test]

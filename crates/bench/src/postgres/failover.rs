@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use abide::{Client, Timestamp};
 use abide_command::{Failed, time::system_now};
-use abide_core::{
-    event::Fact,
-    ids::{ShardId, WorkflowKey},
-};
+use abide_core::ids::{ShardId, WorkflowKey};
 use tokio::{task::JoinSet, time::sleep};
 use uuid::Uuid;
 
@@ -18,7 +15,7 @@ use crate::{
     report::{Report, spinner},
     resumed,
     session::Session,
-    workflows::{QUEUE, Sleeper},
+    workflows::{QUEUE, sleeper},
 };
 
 /// The servers' default lease.
@@ -116,8 +113,8 @@ async fn kill_one(cluster: &mut Cluster<'_>, client: &Client) -> Result<Round, F
     gone_on.retain(|(due, _)| *due > dead_at);
     let mut round = judge(&runs, &shards, killed_at, gone_on);
     for id in runs.values() {
-        let history = client.handle::<Sleeper>(id.clone()).history().await?;
-        let fired = history.iter().filter(|event| matches!(event.body.fact, Fact::TimerFired(_)));
+        let history = client.handle::<sleeper>(id.clone()).history().await?;
+        let fired = history.iter().filter(|event| event.name() == "TimerFired");
         round.wrong += u64::from(fired.count() != 1);
     }
     Ok(round)
@@ -138,7 +135,7 @@ async fn fall_asleep(
         .collect();
     let mut starts = JoinSet::new();
     for (due, id) in &runs {
-        let start = client.start::<Sleeper>(id.clone(), due.unix_millis()).queue(QUEUE);
+        let start = sleeper::start(client, id.clone(), due.unix_millis()).queue(QUEUE);
         starts.spawn(async move { start.await.map(drop) });
     }
     while let Some(started) = starts.join_next().await {

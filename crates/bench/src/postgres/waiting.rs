@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide::Client;
+use abide::{Client, prelude::days};
 use abide_command::{Failed, time::moment};
 use tokio::time::sleep;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Longer than any measurement.
-const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+const SLEEP: Duration = days(7);
 
 /// Starts sleeping runs, then as many that wait for a signal, and measures what they added.
 pub(super) async fn measure(

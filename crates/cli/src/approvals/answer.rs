@@ -1,18 +1,18 @@
 //! `abide approvals decide`, `delegate` and `withdraw`: people's answers to a request.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use abide::{Client, ClientError, client::ShownWait, payload::AsPayload as _};
+use abide::{Client, ClientError, payload::PayloadValue as _};
 use abide_command::{Common, Failed, quoted};
 use abide_core::{
     event::{Approval, Fact, UpdateAccepted},
-    run::Liveness,
+    run::{Liveness, ShownWait},
     visible::visible,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{output::payloads, workflow::Target};
+use crate::{input::parse_json, output::payloads, workflow::Target};
 
 /// Name of the update through which workflows built with the SDK take decisions.
 const UPDATE: &str = "decide";
@@ -148,7 +148,7 @@ impl Sender {
         };
         let events = target.handle(client).history().await;
         let events = events.map_err(|error| target.failed(error))?;
-        let accepted = events.iter().find_map(|event| match &event.body.fact {
+        let accepted = events.iter().find_map(|event| match event.fact() {
             Fact::UpdateAccepted(accepted) if accepted.update.as_str() == id => Some(accepted),
             _ => None,
         });
@@ -187,20 +187,21 @@ impl Sender {
 /// The run's waits. A run whose code is about to continue may ask in a moment, so this waits a
 /// little.
 async fn waits(target: &Target, client: &Client) -> Result<Vec<ShownWait>, ClientError> {
-    let handle = target.handle(client);
-    let described = handle.describe().await?;
+    let described = target.describe(client).await?;
     let goes_on = matches!(described.liveness, Liveness::TaskWaiting | Liveness::TaskRunning);
     if !goes_on || described.waits.iter().any(|wait| approval_of(wait).is_some()) {
         return Ok(described.waits);
     }
-    let mut follower = handle.follow_waits();
+    let mut followed = target.follow_waits(client);
     let asked = async {
-        while let Some(waits) = follower.next().await? {
-            if waits.iter().any(|wait| approval_of(wait).is_some()) {
-                return Ok(waits);
+        loop {
+            let answer = client.wait(followed.next()).await?;
+            followed.news(&answer);
+            let asks = answer.waits.iter().any(|wait| approval_of(wait).is_some());
+            if asks || answer.closed {
+                return Ok(Arc::unwrap_or_clone(answer.waits));
             }
         }
-        Ok(Vec::new())
     };
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Ok(described.waits))
 }
@@ -218,8 +219,7 @@ fn choice(typed: &str) -> Result<Value, Failed> {
     if !typed.starts_with('{') {
         return Ok(typed.into());
     }
-    serde_json::from_str(typed)
-        .map_err(|error| Failed::usage(format_args!("the decision is not valid JSON: {error}")))
+    parse_json(typed, "the decision")
 }
 
 /// The subject of the wait and its approval, if a person decides it.
@@ -246,5 +246,7 @@ mod tests {
         let with_data = choice("{\"pay_only\":{\"euros\":40}}").unwrap();
         assert_eq!(with_data, json!({ "pay_only": { "euros": 40 } }));
         assert!(choice("{pay}").unwrap_err().to_string().contains("not valid JSON"));
+        let deep = choice(&"{\"a\":".repeat(1 << 18)).unwrap_err().to_string();
+        assert!(deep.contains("recursion limit exceeded"), "{deep}");
     }
 }

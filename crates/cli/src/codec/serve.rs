@@ -64,6 +64,13 @@ impl Serve {
             Failed::refused(format_args!("cannot listen on {}: {error}", self.listen))
         })?;
         let address = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            let reachable = format!(
+                "warning: {address} can be reached from other machines, and this endpoint has no TLS: who is \
+                 on the way reads the token and the data; put a proxy with TLS in front of it"
+            );
+            common.output().remark(&json!({ "warning": reachable }), &reachable)?;
+        }
         common.output().say(
             &json!({ "codec_endpoint": format!("http://{address}") }),
             format_args!("codec endpoint at http://{address}"),

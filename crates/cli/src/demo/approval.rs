@@ -17,7 +17,7 @@ impl Approval {
     async fn run(ctx: &Context<Self>, subject: String) -> abide::Result<String> {
         let request = Request::new("request").about(subject.as_str()).timeout(days(1));
         let verdict = ctx.approval(request).await?;
-        let outcome = match (verdict.timed_out(), verdict.approved()) {
+        let outcome = match (verdict.is_timed_out(), verdict.is_approved()) {
             (true, _) => return Ok(format!("{subject} was not decided in time")),
             (_, true) => "approved",
             (_, false) => "turned down",

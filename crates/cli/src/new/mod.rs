@@ -18,13 +18,13 @@ use self::name::Name;
 /// Create a project with a workflow, a worker, tests and a Dockerfile
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide new orders && cd orders && cargo test && cargo run
-  abide new orders --path ../abide")]
+  abide new my-orders && cd my-orders && cargo test && cargo run
+  abide new my-orders --path ../abide")]
 pub(crate) struct New {
     /// Folder to create; its last part is the name of the project
     #[arg(value_name = "NAME")]
     folder: PathBuf,
-    /// Folder of Abide's source, to build with it instead of the published crates
+    /// Folder of Abide's source; by default the one that this program was built from
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
@@ -45,10 +45,20 @@ const FILES: &[(&str, &str)] = &[
 /// The facade within Abide's source.
 const FACADE: &str = "crates/abide";
 
+/// The source that this program was built from, if it is still there.
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The published version that a project may name. There is none before the first release, and a project
+/// that names one does not build.
+const PUBLISHED: Option<&str> = None;
+
 impl New {
     pub(crate) fn run(self, common: &Common) -> Result<(), Failed> {
         let name = Name::of_folder(&self.folder)?;
-        let source = source(self.path.as_deref())?;
+        let source = match self.path {
+            Some(path) => source_in(&path)?,
+            None => default_source(Path::new(CHECKOUT), PUBLISHED)?,
+        };
         create(&self.folder)?;
         for (path, text) in FILES {
             write(&self.folder.join(path), &fill_in(text, &name, &source))?;
@@ -59,11 +69,24 @@ impl New {
     }
 }
 
-/// How the project's Cargo.toml names the crate `abide`.
-fn source(path: Option<&Path>) -> Result<String, Failed> {
-    let Some(path) = path else {
-        return Ok(format!("version = \"{}\"", env!("CARGO_PKG_VERSION")));
-    };
+/// How the project's Cargo.toml names the crate `abide`, if the user does not say: by its version if that is
+/// published, else by the source that this program was built from.
+fn default_source(checkout: &Path, published: Option<&str>) -> Result<String, Failed> {
+    if let Some(version) = published {
+        return Ok(format!("version = \"{version}\""));
+    }
+    if checkout.join(FACADE).exists() {
+        return source_in(checkout);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    Err(Failed::usage(format_args!(
+        "Abide {version} is not published, and its source is not where this program was built"
+    ))
+    .hint("name the folder of Abide's source: `abide new my-orders --path ../abide`"))
+}
+
+/// How the project's Cargo.toml names the crate `abide` in a folder with Abide's source.
+fn source_in(path: &Path) -> Result<String, Failed> {
     let facade = path.join(FACADE).canonicalize().map_err(|error| {
         Failed::usage(format_args!("{} has no {FACADE}: {error}", path.display()))
             .hint("name the folder of Abide's source, the one with its README.md")
@@ -107,15 +130,32 @@ mod tests {
 
     #[test]
     fn a_project_names_the_published_crate_or_a_folder() {
-        let published = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
-        assert_eq!(source(None).unwrap(), published);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let facade = source(Some(&root)).unwrap();
+        let (here, elsewhere) = (Path::new(CHECKOUT), Path::new("/"));
+        assert_eq!(default_source(here, Some("1.2.3")).unwrap(), "version = \"1.2.3\"");
+        let facade = default_source(here, None).unwrap();
         assert!(
             facade.starts_with("path = \"/") && facade.ends_with("/crates/abide\""),
             "{facade}"
         );
-        assert!(source(Some(Path::new("/"))).is_err());
+        assert_eq!(source_in(here).unwrap(), facade);
+        assert!(source_in(elsewhere).is_err());
+    }
+
+    #[test]
+    fn without_source_and_release_the_user_is_told_what_to_add() {
+        let refused = default_source(Path::new("/"), None).unwrap_err().to_string();
+        assert!(refused.contains("is not published") && refused.contains("--path"), "{refused}");
+    }
+
+    /// A project has no Cargo.lock until its first build, which may be that of the image.
+    #[test]
+    fn the_image_can_be_built_without_a_lock_file() {
+        let file = include_str!("template/Dockerfile.txt");
+        let build = file.lines().find(|line| line.starts_with("RUN") && line.contains("cargo"));
+        let build = build.unwrap();
+        assert!(build.contains("if [ -f Cargo.lock ]"), "{build}");
+        assert!(build.contains("else cargo build --release;"), "{build}");
+        assert!(file.contains("COPY --from=build /build/target/release/my-orders "));
     }
 
     #[test]

@@ -38,5 +38,9 @@ mod tests {
             payload(&Payload::new(&b"\xff\x00"[..])),
             json!({ "encoding": null, "hex": "ff00" })
         );
+        // A worker may send what no parser reads.
+        let deep = "[".repeat(1 << 20);
+        let hex = "5b".repeat(1 << 20);
+        assert_eq!(payload(&Payload::new(deep)), json!({ "encoding": null, "hex": hex }));
     }
 }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use abide::client::HistoryEvent;
 use abide::{Client, Codecs};
 use abide_command::Failed;
 use abide_core::{
@@ -13,7 +14,7 @@ use abide_core::{
     list::RunFilter,
 };
 
-use crate::workflow::pages;
+use crate::workflow::{count_runs, pages};
 
 pub(super) struct History {
     pub(super) file: PathBuf,
@@ -60,11 +61,11 @@ pub(super) async fn fetch(
 ) -> Result<Gathered, Failed> {
     // Histories stay as they are stored: the worker that replays them has the codecs.
     let client = &client.clone().with_codecs(Codecs::new());
-    let of = client.count_runs(filter.clone()).await?;
+    let of = count_runs(client, filter.clone()).await?;
     let mut histories = Vec::new();
     for (number, row) in pages(client, filter, limit).await?.into_iter().enumerate() {
         let handle = client.handle_untyped(row.workflow.clone()).run(row.run);
-        let events = handle.history().await?;
+        let events = HistoryEvent::all_recorded(handle.history().await?);
         let file = folder.join(format!("{number}.history"));
         fs::write(&file, codec::encode_events(&events))?;
         histories.push(History::new(file, row.workflow.to_string(), &events)?);

@@ -49,11 +49,11 @@ pub(crate) struct Replay {
 /// A history and its outcome.
 struct Replayed {
     history: histories::History,
-    end: End,
+    end: ReplayEnd,
 }
 
 /// The outcome of a history.
-enum End {
+enum ReplayEnd {
     /// A worker has replayed it.
     Outcome(ReplayOutcome),
     /// A worker has the workflow, but the program did not get to it, for this reason.
@@ -113,29 +113,29 @@ fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
 }
 
 /// The outcome as programs read it, and the text for people.
-fn told(end: &End) -> (&'static str, Option<&str>) {
+fn told(end: &ReplayEnd) -> (&'static str, Option<&str>) {
     match end {
-        End::Outcome(ReplayOutcome::Fits) => ("fits", None),
-        End::Outcome(ReplayOutcome::Mismatch(message)) => ("mismatch", Some(message)),
-        End::Outcome(ReplayOutcome::Fault(message)) => ("fault", Some(message)),
-        End::Outcome(ReplayOutcome::Unreadable(message)) => ("unreadable", Some(message)),
-        End::NotReplayed(why) => ("not_replayed", Some(why)),
-        End::UnknownType => ("unknown_type", None),
+        ReplayEnd::Outcome(ReplayOutcome::Fits) => ("fits", None),
+        ReplayEnd::Outcome(ReplayOutcome::Mismatch(message)) => ("mismatch", Some(message)),
+        ReplayEnd::Outcome(ReplayOutcome::Fault(message)) => ("fault", Some(message)),
+        ReplayEnd::Outcome(ReplayOutcome::Unreadable(message)) => ("unreadable", Some(message)),
+        ReplayEnd::NotReplayed(why) => ("not_replayed", Some(why)),
+        ReplayEnd::UnknownType => ("unknown_type", None),
     }
 }
 
 fn judge(replayed: &[Replayed]) -> Result<(), Failed> {
-    let count = |is: fn(&End) -> bool| replayed.iter().filter(|one| is(&one.end)).count();
-    let fitting = count(|end| matches!(end, End::Outcome(ReplayOutcome::Fits)));
+    let count = |is: fn(&ReplayEnd) -> bool| replayed.iter().filter(|one| is(&one.end)).count();
+    let fitting = count(|end| matches!(end, ReplayEnd::Outcome(ReplayOutcome::Fits)));
     let others = replayed.len() - fitting;
     if others == 0 {
         return Ok(());
     }
     let failed =
         Failed::refused(format_args!("{others} of {} histories do not fit", replayed.len()));
-    Err(failed.hint(if count(|end| matches!(end, End::NotReplayed(_))) > 0 {
+    Err(failed.hint(if count(|end| matches!(end, ReplayEnd::NotReplayed(_))) > 0 {
         "after the program stops, because of a history or of --timeout, no further history is replayed"
-    } else if count(|end| matches!(end, End::UnknownType)) > 0 {
+    } else if count(|end| matches!(end, ReplayEnd::UnknownType)) > 0 {
         "a type is unknown if no worker of the program registers it"
     } else {
         "keep the old code behind `ctx.patched(\"...\")`, or let these runs finish with the old build"

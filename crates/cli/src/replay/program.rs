@@ -15,7 +15,7 @@ use abide::__private::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
 use abide_command::Failed;
 use tokio::process::{Child, Command};
 
-use super::{End, Replayed, histories::History};
+use super::{ReplayEnd, Replayed, histories::History};
 
 /// How often the report is read.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -61,7 +61,7 @@ pub(super) async fn replay(
     let replayed = |history: History| {
         let end = end_of(&history, &reports).unwrap_or_else(|| {
             let program = Path::new(&words[0]).display();
-            End::NotReplayed(format!("{program} did not reach it: {stopped}"))
+            ReplayEnd::NotReplayed(format!("{program} did not reach it: {stopped}"))
         });
         Replayed { history, end }
     };
@@ -69,12 +69,12 @@ pub(super) async fn replay(
 }
 
 /// The outcome of a history; `None` if a worker has the workflow and did not report on it.
-fn end_of(history: &History, reports: &[ReplayReport]) -> Option<End> {
+fn end_of(history: &History, reports: &[ReplayReport]) -> Option<ReplayEnd> {
     let mut known = false;
     for report in reports {
         match report {
             ReplayReport::Replayed { history: file, outcome } if *file == history.file => {
-                return Some(End::Outcome(outcome.clone()));
+                return Some(ReplayEnd::Outcome(outcome.clone()));
             }
             ReplayReport::Replayed { .. } => {}
             ReplayReport::Worker { workflow_types, .. } => {
@@ -82,7 +82,7 @@ fn end_of(history: &History, reports: &[ReplayReport]) -> Option<End> {
             }
         }
     }
-    (!known).then_some(End::UnknownType)
+    (!known).then_some(ReplayEnd::UnknownType)
 }
 
 /// Starts the program. Its output is kept apart from ours.

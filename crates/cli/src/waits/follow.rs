@@ -25,9 +25,17 @@ impl Follow {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
         let (id, output) = (&self.target.id, common.output());
-        let mut follower = self.target.handle(&client).follow_waits();
-        let failed = |error| self.target.failed(error);
-        while let Some(waits) = follower.next().await.map_err(failed)? {
+        let mut followed = self.target.follow_waits(&client);
+        loop {
+            let answer = client.wait(followed.next()).await;
+            let answer = answer.map_err(|error| self.target.failed(error))?;
+            if answer.closed {
+                break;
+            }
+            if !followed.news(&answer) {
+                continue;
+            }
+            let waits = answer.waits;
             let waits_of_run: Vec<_> = waits.iter().map(object).collect();
             let change = json!({ "workflow": id, "closed": false, "waits": waits_of_run });
             output.say(&change, line(&waits))?;
@@ -41,7 +49,7 @@ impl Follow {
 fn line(waits: &[ShownWait]) -> String {
     let now = system_now();
     let one = |wait: &ShownWait| match waits_for(wait.kind, &wait.name) {
-        what if wait.until.never() => what,
+        what if wait.until.is_never() => what,
         what => format!("{what}, until {}", until(wait.until, now)),
     };
     let waits: Vec<_> = waits.iter().map(one).collect();

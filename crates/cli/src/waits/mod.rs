@@ -11,6 +11,7 @@ use abide::Client;
 use abide_command::{Common, Failed};
 use abide_core::{
     list::{WaitFilter, WaitRow},
+    operation::ListWaits,
     run::ShownWait,
 };
 use clap::Subcommand;
@@ -51,8 +52,10 @@ pub(crate) async fn pages(
     passes: impl Fn(&WaitRow) -> bool,
 ) -> Result<Vec<WaitRow>, Failed> {
     let mut rows = Vec::new();
+    filter.namespace = Some(client.namespace().clone());
     while rows.len() < limit {
-        let page = client.waits_page(filter.clone(), PAGE).await?;
+        let page = ListWaits { filter: filter.clone(), limit: Some(PAGE) };
+        let page = client.ask(page).await?.rows;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.position());
         rows.extend(page.into_iter().filter(|row| passes(row)));

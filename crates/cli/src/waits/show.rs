@@ -30,7 +30,7 @@ impl Show {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
         let (id, output) = (&self.target.id, common.output());
-        let open = self.target.handle(&client).waits().await;
+        let open = self.target.waits(&client).await;
         let mut open = open.map_err(|error| self.target.failed(error))?;
         if let Some(named) = &self.wait {
             let found = find(&open, named)?.ok_or_else(|| {

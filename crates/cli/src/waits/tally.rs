@@ -44,8 +44,9 @@ pub(crate) struct Tally {
 impl Tally {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let from = self.from.unwrap_or_else(system_now);
+        let client = common.client().await?;
         let tally = WaitTally {
-            namespace: None,
+            namespace: Some(client.namespace().clone()),
             known: Default::default(),
             workflow_type: self.workflow_type,
             kinds: self.kind.into_iter().map(WaitKind::from).collect(),
@@ -53,7 +54,7 @@ impl Tally {
             interval: self.interval,
             intervals: self.intervals,
         };
-        let tallied = common.client().await?.tally(Counting::Waits(tally)).await?;
+        let tallied = client.ask(Counting::Waits(tally)).await?;
         let mut counts: BTreeMap<u32, BTreeMap<WaitKind, u64>> = BTreeMap::new();
         for (group, count) in tallied.groups {
             if let TallyGroup::Waits { interval, kind } = group {

@@ -17,7 +17,7 @@ pub(super) const APPROVAL_PREFIX: &str = "approval:";
 
 /// The end of a wait, relative to now and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
-    if at.never() {
+    if at.is_never() {
         "no deadline".into()
     } else {
         format!("{} ({})", relative(at, now), absolute(at))
@@ -114,7 +114,7 @@ fn ends(kind: WaitKind, until: Timestamp) -> Vec<String> {
 }
 
 fn finite(at: Timestamp) -> Option<String> {
-    (!at.never()).then(|| at.to_string())
+    (!at.is_never()).then(|| at.to_string())
 }
 
 fn word(value: &impl std::fmt::Debug) -> String {

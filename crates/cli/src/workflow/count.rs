@@ -11,7 +11,7 @@ use abide_core::{
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::filter::Filter;
+use super::filter::{Filter, count_runs, in_namespace};
 use crate::output::snake_case;
 
 /// Count runs
@@ -43,7 +43,7 @@ impl Count {
         match self.by {
             Some(by) => by.tally(&client, filter, common.output()).await,
             None => {
-                let count = client.count_runs(filter).await?;
+                let count = count_runs(&client, filter).await?;
                 common.output().say(&json!({ "count": count }), count)
             }
         }
@@ -52,7 +52,7 @@ impl Count {
 
 impl By {
     async fn tally(self, client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
-        let tallied = client.tally(Tally::Runs(filter)).await?;
+        let tallied = client.ask(Tally::Runs(in_namespace(client, filter))).await?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for (group, count) in tallied.groups {
             if let TallyGroup::Runs { status, workflow_type } = group {
@@ -66,7 +66,7 @@ impl By {
         if output.json() {
             return output.object(&json!({ "counts": counts, "more": tallied.more }));
         }
-        if counts.is_empty() {
+        if counts.is_empty() && !tallied.more {
             return output.line("no runs");
         }
         let what = match self {

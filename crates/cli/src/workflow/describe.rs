@@ -32,7 +32,7 @@ pub(crate) struct Describe {
 impl Describe {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let described = self.target.handle(&client).describe().await;
+        let described = self.target.describe(&client).await;
         let run = described.map_err(|error| self.target.failed(error))?;
         let output = common.output();
         if output.json() {

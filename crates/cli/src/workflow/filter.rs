@@ -1,8 +1,11 @@
 //! Which runs are listed or counted.
 
-use abide::Timestamp;
+use abide::{Client, ClientError, Timestamp};
 use abide_command::time::{ago, parse_length, parse_moment};
-use abide_core::list::{RunFilter, RunStatus};
+use abide_core::{
+    list::{RunFilter, RunStatus},
+    operation::CountRuns,
+};
 use clap::{Args, ValueEnum};
 
 /// Selects runs that match all given options.
@@ -90,6 +93,16 @@ fn past(text: &str) -> Result<Timestamp, String> {
         Ok(length) => Ok(ago(length)),
         Err(_) => parse_moment(text),
     }
+}
+
+/// The filter, for runs of the client's namespace.
+pub(crate) fn in_namespace(client: &Client, filter: RunFilter) -> RunFilter {
+    RunFilter { namespace: Some(client.namespace().clone()), ..filter }
+}
+
+/// How many runs of the client's namespace pass the filter.
+pub(crate) async fn count_runs(client: &Client, filter: RunFilter) -> Result<u64, ClientError> {
+    Ok(client.ask(CountRuns { filter: in_namespace(client, filter) }).await?.0)
 }
 
 #[cfg(test)]

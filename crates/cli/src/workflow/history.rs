@@ -6,6 +6,7 @@ use std::{
 };
 
 use abide::Codecs;
+use abide::client::HistoryEvent;
 use abide_command::{Common, Failed, Output, time::absolute};
 use abide_core::{codec, event::Event};
 use clap::Args;
@@ -46,15 +47,15 @@ impl History {
         if !self.follow {
             let history = handle.history().await.map_err(|error| self.target.failed(error))?;
             if let Some(file) = &self.record {
-                return record(&history, file, output);
+                return record(&HistoryEvent::all_recorded(history), file, output);
             }
             heading()?;
-            return show(&history, output);
+            return show(&HistoryEvent::all_recorded(history), output);
         }
         heading()?;
         let mut follower = handle.follow_history();
         while let Some(events) = follower.next().await.map_err(|error| self.target.failed(error))? {
-            show(&events, output)?;
+            show(&HistoryEvent::all_recorded(events), output)?;
         }
         Ok(())
     }

@@ -5,11 +5,14 @@ use abide_command::{
     Common, Failed, Table,
     time::{absolute, relative, system_now},
 };
-use abide_core::list::{RunFilter, RunRow};
+use abide_core::{
+    list::{RunFilter, RunRow},
+    operation::ListRuns,
+};
 use clap::Args;
 use serde::Serialize;
 
-use super::filter::Filter;
+use super::filter::{Filter, in_namespace};
 use crate::output::snake_case;
 
 /// List runs, newest first
@@ -58,9 +61,11 @@ pub(crate) async fn pages(
     mut filter: RunFilter,
     limit: usize,
 ) -> Result<Vec<RunRow>, Failed> {
+    filter = in_namespace(client, filter);
     let mut rows: Vec<RunRow> = Vec::new();
     while rows.len() < limit {
-        let page = client.runs_page(filter.clone(), limit - rows.len()).await?;
+        let page = ListRuns { filter: filter.clone(), limit: Some(limit - rows.len()) };
+        let page = client.ask(page).await?.rows;
         let Some(last) = page.last() else { break };
         filter.after = Some((last.started_at, last.run));
         rows.extend(page);

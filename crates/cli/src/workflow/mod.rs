@@ -1,6 +1,7 @@
 //! `abide workflow`: operations on workflows, one file per command.
 
 mod cancel;
+mod control;
 mod count;
 mod describe;
 mod filter;
@@ -16,12 +17,22 @@ mod terminate;
 mod update;
 mod update_result;
 
+use std::sync::Arc;
+
 use abide::{Client, ClientError, WorkflowHandle, client::Untyped};
 use abide_command::{Common, Failed, Output};
-use abide_core::ids::RunId;
+use abide_core::{
+    follow::FollowedWaits,
+    ids::RunId,
+    operation::{AwaitWaits, Describe},
+    run::{Description, ShownWait},
+};
 use clap::{Args, Subcommand};
 
-pub(crate) use self::{filter::Filter, list::pages};
+pub(crate) use self::{
+    filter::{Filter, count_runs},
+    list::pages,
+};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -82,6 +93,23 @@ impl Target {
             Some(run) => handle.run(RunId::new(run)),
             None => handle,
         }
+    }
+
+    /// What the run waits for, as the engine shows it.
+    pub(crate) async fn waits(&self, client: &Client) -> Result<Vec<ShownWait>, ClientError> {
+        let target = self.handle(client).target();
+        let shown = client.ask(AwaitWaits { target, after: 0 }).await?;
+        Ok(Arc::unwrap_or_clone(shown.waits))
+    }
+
+    /// The run, as the engine shows it.
+    pub(crate) async fn describe(&self, client: &Client) -> Result<Description, ClientError> {
+        Ok(*client.ask(Describe { target: self.handle(client).target() }).await?)
+    }
+
+    /// Follows what the run waits for.
+    pub(crate) fn follow_waits(&self, client: &Client) -> FollowedWaits {
+        FollowedWaits::new(self.handle(client).target(), 0)
     }
 }
 

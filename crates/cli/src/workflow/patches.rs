@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use abide::client::HistoryEvent;
 use abide_command::{Common, Failed, Table};
 use abide_core::{
     event::{Event, Fact, MarkerKind},
@@ -11,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    filter::{Filter, OPEN},
+    filter::{Filter, OPEN, count_runs},
     list::pages,
 };
 
@@ -32,7 +33,7 @@ pub(crate) struct Patches {
 
 /// Numbers of runs by their state towards a patch.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Standing {
+struct PatchStanding {
     patched: usize,
     deprecated: usize,
 }
@@ -44,12 +45,12 @@ impl Patches {
         if filter.statuses.is_empty() {
             filter.statuses = OPEN.into();
         }
-        let of = client.count_runs(filter.clone()).await?;
+        let of = count_runs(&client, filter.clone()).await?;
         let rows = pages(&client, filter, self.limit).await?;
-        let mut patches: BTreeMap<String, Standing> = BTreeMap::new();
+        let mut patches: BTreeMap<String, PatchStanding> = BTreeMap::new();
         for row in &rows {
             let handle = client.handle_untyped(row.workflow.clone()).run(row.run);
-            count(&handle.history().await?, &mut patches);
+            count(&HistoryEvent::all_recorded(handle.history().await?), &mut patches);
         }
         let runs = rows.len();
         if output.json() {
@@ -76,7 +77,7 @@ impl Patches {
 }
 
 /// Adds what one run's history records.
-fn count(history: &[Event], patches: &mut BTreeMap<String, Standing>) {
+fn count(history: &[Event], patches: &mut BTreeMap<String, PatchStanding>) {
     for event in history {
         if let Fact::MarkerRecorded(recorded) = &event.body.fact
             && recorded.marker.kind == MarkerKind::Version
@@ -90,7 +91,7 @@ fn count(history: &[Event], patches: &mut BTreeMap<String, Standing>) {
     }
 }
 
-impl Standing {
+impl PatchStanding {
     const fn without(&self, runs: usize) -> usize {
         runs.saturating_sub(self.patched).saturating_sub(self.deprecated)
     }
@@ -132,13 +133,13 @@ mod tests {
         let mut patches = BTreeMap::new();
         count(&[remembers("ask", false), remembers("tell", true)], &mut patches);
         count(&[remembers("ask", true)], &mut patches);
-        assert_eq!(patches["ask"], Standing { patched: 1, deprecated: 1 });
-        assert_eq!(patches["tell"], Standing { patched: 0, deprecated: 1 });
+        assert_eq!(patches["ask"], PatchStanding { patched: 1, deprecated: 1 });
+        assert_eq!(patches["tell"], PatchStanding { patched: 0, deprecated: 1 });
     }
 
     #[test]
     fn a_patch_goes_when_no_run_needs_it() {
-        let next = |patched, deprecated| Standing { patched, deprecated }.next(3);
+        let next = |patched, deprecated| PatchStanding { patched, deprecated }.next(3);
         assert_eq!(next(1, 1), "keep both paths");
         assert_eq!(next(1, 2), "deprecate it");
         assert_eq!(next(0, 3), "remove it");

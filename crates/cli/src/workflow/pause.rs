@@ -3,7 +3,7 @@
 use abide_command::{Common, Failed};
 use clap::Args;
 
-use super::{Target, done};
+use super::control::ControlArgs;
 
 /// Pause a workflow: none of its tasks are handed to workers
 ///
@@ -14,24 +14,12 @@ use super::{Target, done};
   abide workflow pause order-7 --reason 'the shop is closed'")]
 pub(crate) struct Pause {
     #[command(flatten)]
-    target: Target,
-    /// Reason, recorded in the history
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    reason: String,
-    /// Idempotency key: a retry with the same key has no further effect
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    args: ControlArgs,
 }
 
 impl Pause {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let client = common.client().await?;
-        let mut pause = self.target.handle(&client).pause(self.reason);
-        if let Some(key) = self.key {
-            pause = pause.key(key);
-        }
-        pause.await.map_err(|error| self.target.failed(error))?;
-        done(common.output(), "paused", &self.target.id)
+        self.args.run(common, |handle, reason| handle.pause(reason), "paused").await
     }
 }
 
@@ -41,23 +29,11 @@ impl Pause {
   abide workflow unpause order-7 --reason 'open again'")]
 pub(crate) struct Unpause {
     #[command(flatten)]
-    target: Target,
-    /// Reason, recorded in the history
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    reason: String,
-    /// Idempotency key: a retry with the same key has no further effect
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    args: ControlArgs,
 }
 
 impl Unpause {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let client = common.client().await?;
-        let mut unpause = self.target.handle(&client).unpause(self.reason);
-        if let Some(key) = self.key {
-            unpause = unpause.key(key);
-        }
-        unpause.await.map_err(|error| self.target.failed(error))?;
-        done(common.output(), "unpaused", &self.target.id)
+        self.args.run(common, |handle, reason| handle.unpause(reason), "unpaused").await
     }
 }

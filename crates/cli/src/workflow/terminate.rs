@@ -3,7 +3,7 @@
 use abide_command::{Common, Failed};
 use clap::Args;
 
-use super::{Target, done};
+use super::control::ControlArgs;
 
 /// Terminate a workflow immediately, without running its code
 #[derive(Args)]
@@ -11,23 +11,11 @@ use super::{Target, done};
   abide workflow terminate order-7 --reason 'stuck since the move'")]
 pub(crate) struct Terminate {
     #[command(flatten)]
-    target: Target,
-    /// Reason, recorded in the history
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    reason: String,
-    /// Idempotency key: a retry with the same key has no further effect
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    args: ControlArgs,
 }
 
 impl Terminate {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let client = common.client().await?;
-        let mut terminate = self.target.handle(&client).terminate(self.reason);
-        if let Some(key) = self.key {
-            terminate = terminate.key(key);
-        }
-        terminate.await.map_err(|error| self.target.failed(error))?;
-        done(common.output(), "terminated", &self.target.id)
+        self.args.run(common, |handle, reason| handle.terminate(reason), "terminated").await
     }
 }

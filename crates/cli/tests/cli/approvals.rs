@@ -153,6 +153,18 @@ fn of_several_requests_one_is_named() {
 }
 
 #[test]
+fn an_answer_to_a_decided_request_is_told_so() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    asked(&engine, "office", &["desk", "chair"]);
+    let decide = "approvals decide office approve --by anna --request desk";
+    engine.run(decide).good();
+    let again = engine.run(&decide.replace("approve", "reject")).bad(1);
+    assert!(again.contains("already decided"), "{again}");
+    people.leave();
+}
+
+#[test]
 fn approvals_and_waits_are_listed_by_what_they_are() {
     let (engine, _folder) = fresh();
     let people = People::ask(&engine.address);

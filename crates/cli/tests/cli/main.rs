@@ -5,6 +5,7 @@ mod activity;
 mod approvals;
 mod bench;
 mod codec;
+mod conditions;
 mod config;
 mod crash;
 mod errors;

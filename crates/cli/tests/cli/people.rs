@@ -69,7 +69,7 @@ impl People {
         Self::work::<Slower>(address, "changed")
     }
 
-    fn work<W: Workflow>(address: &str, build: &'static str) -> Self {
+    pub(crate) fn work<W: Workflow>(address: &str, build: &'static str) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let address = address.to_owned();
         runtime.spawn(async move {

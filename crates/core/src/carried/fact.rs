@@ -149,7 +149,7 @@ carriers! {
     UpdateCompleted { outcome; update, accepted }
 
     ChildInitiated { child; run, task_completed }
-    ChildSpec { spec; workflow, parent_close, reuse, retry_of }
+    ChildSpec { spec; workflow, parent_close, reuse, retry_of, attempt, recorded_retry }
     ChildStarted { ; initiated, run }
     ChildStartFailed { ; initiated, cause }
     ChildCompleted { result; initiated, run }

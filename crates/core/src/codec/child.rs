@@ -11,7 +11,7 @@ use crate::event::{
 
 messages! {
     ChildInitiated { child, run, task_completed }
-    ChildSpec { workflow, spec, parent_close, reuse, retry_of }
+    ChildSpec { workflow, spec, parent_close, reuse, retry_of, attempt, recorded_retry }
     ChildStarted { initiated, run }
     ChildStartFailed { initiated, cause }
     ChildCompleted { initiated, run, result }

@@ -54,6 +54,7 @@ impl DecodeError {
         &self.place
     }
 
+    #[doc(hidden)]
     pub const fn problem(&self) -> &Problem {
         &self.problem
     }
@@ -85,6 +86,7 @@ impl DecodeError {
     }
 }
 
+#[doc(hidden)]
 impl From<Problem> for DecodeError {
     fn from(problem: Problem) -> Self {
         Self { place: String::new(), problem }

@@ -1001,6 +1001,12 @@ pub struct ChildSpec {
     pub reuse: i32,
     #[prost(string, optional, tag = "5")]
     pub retry_of: ::core::option::Option<::prost::alloc::string::String>,
+    /// For a recorded retry: number of the attempt, from 2; zero for the first.
+    #[prost(uint32, tag = "6")]
+    pub attempt: u32,
+    /// The policy of recorded retries, which the parent makes.
+    #[prost(message, optional, tag = "7")]
+    pub recorded_retry: ::core::option::Option<RetryPolicy>,
 }
 /// The child started.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -75,9 +75,9 @@ pub fn encode_row(records: &[Record]) -> Row {
 }
 
 /// Encodes events as a piece of a `History`.
-pub fn encode_events(events: &[Event]) -> Bytes {
+pub fn encode_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Bytes {
     let mut bytes = Vec::new();
-    events.iter().for_each(|event| frame::put_event(&mut bytes, event));
+    events.into_iter().for_each(|event| frame::put_event(&mut bytes, event));
     bytes.into()
 }
 

@@ -7,6 +7,10 @@ use bytes::Bytes;
 
 use super::error::{DecodeError, Problem};
 
+/// Items for which a decoded list may have unused room. A short list is not worth another
+/// allocation.
+const SPARE_MAX: usize = 32;
+
 /// A value with the wire type `W`.
 pub trait Wire<W>: Sized {
     fn to_wire(&self) -> W;
@@ -66,7 +70,12 @@ impl<T: Wire<W>, W> Wire<Vec<W>> for Vec<T> {
     }
 
     fn from_wire(wire: Vec<W>) -> Result<Self, DecodeError> {
-        wire.into_iter().map(T::from_wire).collect()
+        let mut list = wire.into_iter().map(T::from_wire).collect::<Result<Self, _>>()?;
+        // The list is built where its messages were, which are larger, and had grown by doubling.
+        if list.capacity() - list.len() > SPARE_MAX {
+            list.shrink_to_fit();
+        }
+        Ok(list)
     }
 }
 
@@ -87,5 +96,22 @@ impl<T: Wire<W>, W> Wire<BTreeMap<String, W>> for BTreeMap<String, T> {
 
     fn from_wire(wire: BTreeMap<String, W>) -> Result<Self, DecodeError> {
         wire.into_iter().map(|(name, value)| Ok((name, T::from_wire(value)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{codec::generated, payload::Payload};
+
+    #[test]
+    fn a_decoded_list_takes_no_more_memory_than_its_items() {
+        let mut wire = Vec::new();
+        for _ in 0..19_000 {
+            wire.push(generated::Payload::default());
+        }
+        let list = Vec::<Payload>::from_wire(wire).expect("it decodes");
+        assert_eq!(list.len(), 19_000);
+        assert!(list.capacity() < 20_000, "room for {}", list.capacity());
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     failure::Failure,
     ids::{EventNumber, RunId, WorkflowId, WorkflowKey},
     payload::{PayloadMap, Payloads},
-    retry::RetryState,
+    retry::{RetryPolicy, RetryState},
 };
 
 /// Code started a child.
@@ -32,6 +32,10 @@ pub struct ChildSpec {
     pub reuse: ReusePolicy,
     /// For a recorded retry: workflow id of the first child.
     pub retry_of: Option<WorkflowId>,
+    /// For a recorded retry: number of the attempt, from 2; zero for the first.
+    pub attempt: u32,
+    /// Policy of recorded retries. The parent makes them, so the child knows nothing of it.
+    pub recorded_retry: Option<RetryPolicy>,
 }
 
 /// What happens to a child if its parent closes first.

@@ -11,6 +11,7 @@ mod child;
 mod marker;
 mod run;
 mod signal;
+mod source;
 mod task;
 mod timer;
 mod update;
@@ -21,6 +22,7 @@ pub use child::*;
 pub use marker::*;
 pub use run::*;
 pub use signal::*;
+pub(crate) use source::FactSource;
 pub use task::*;
 pub use timer::*;
 pub use update::*;
@@ -33,6 +35,7 @@ pub struct Event {
     pub number: EventNumber,
     /// Never before the time of the previous event.
     pub time: Timestamp,
+    #[doc(hidden)]
     pub body: Body,
 }
 

@@ -37,7 +37,7 @@ impl TimerSpec {
     /// Whether this is a signal wait without deadline: its timer never fires, and histories of code
     /// that did not record it lack it. Both conditions must hold exactly.
     pub fn optional(&self) -> bool {
-        self.fire_at.never() && matches!(self.origin, Some(Origin::ExternalEvent { .. }))
+        self.fire_at.is_never() && matches!(self.origin, Some(Origin::ExternalEvent { .. }))
     }
 }
 
@@ -83,7 +83,7 @@ impl WaitDetails {
         let approval = self.approval.as_ref().map_or(0, |approval| {
             approval.request.len() + approval.update.len() + sum(&approval.choices)
         });
-        self.subject.len() + sum(&self.actors) + map_size(&self.data) + approval
+        self.subject.len() + sum(&self.actors) + map_size(&self.data).bytes + approval
     }
 }
 

@@ -301,7 +301,47 @@ impl RunOperation {
     }
 }
 
+/// How much memory and time it may take to build an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerSize {
+    /// Less than its request.
+    Small,
+    /// The data of one run, once it is there.
+    Large,
+    /// All that is known about one run, or many rows of the store, even if few are sent: building it
+    /// takes much memory and time.
+    Built,
+}
+
 impl OperationName {
+    /// How much its answer may take.
+    pub const fn answer_size(self) -> AnswerSize {
+        match self {
+            Self::Start
+            | Self::Signal
+            | Self::Cancel
+            | Self::Terminate
+            | Self::Pause
+            | Self::Unpause
+            | Self::RescheduleTimer
+            | Self::Repair
+            | Self::AwaitEvents
+            | Self::ReportAttempt
+            | Self::ListNodes => AnswerSize::Small,
+            Self::Update
+            | Self::AwaitUpdate
+            | Self::Query
+            | Self::AwaitClose
+            | Self::AwaitWaits => AnswerSize::Large,
+            Self::Describe
+            | Self::History
+            | Self::ListRuns
+            | Self::CountRuns
+            | Self::ListWaits
+            | Self::Tally => AnswerSize::Built,
+        }
+    }
+
     /// It changes nothing, so it may be performed any number of times.
     pub const fn repeatable(self) -> bool {
         match self {

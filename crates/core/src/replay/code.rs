@@ -56,6 +56,8 @@ pub struct Turn<'a> {
     /// Markers that code recorded in this turn, in order, so that it reads the same values again.
     /// Code still emits a command for each of them.
     pub markers: &'a [&'a Marker],
+    /// Updates that code accepted in this turn, if it is replayed. It rejected all others.
+    pub accepted: &'a [&'a UpdateId],
     /// Events that the task saw, which code receives next. So a close can wait for messages that
     /// code is about to get.
     pub inputs: &'a [Event],

@@ -3,14 +3,14 @@
 //! any size.
 
 use crate::{
-    event::{Event, Fact, Flag, Mover, TaskCompleted, TaskStarted},
+    event::{Event, Fact, FactSource, Flag, TaskCompleted, TaskStarted},
     ids::EventNumber,
     time::Timestamp,
 };
 
 /// Role of an event in a group.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Role<'a> {
+pub(super) enum EventRole<'a> {
     /// Ends the commands of the previous task.
     Scheduled,
     /// Ends the inputs of a group, if the task completes.
@@ -24,63 +24,18 @@ pub(super) enum Role<'a> {
     Input,
 }
 
-impl<'a> Role<'a> {
+impl<'a> EventRole<'a> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a task that ended otherwise did nothing")]
     pub(super) fn of(fact: &'a Fact) -> Self {
-        match fact {
-            Fact::TaskScheduled(_) => Self::Scheduled,
-            Fact::TaskStarted(task) => Self::Started(task),
-            Fact::TaskCompleted(task) => Self::Completed(task),
-            Fact::TaskFailed(_) | Fact::TaskTimedOut(_) => Self::Failed,
-            Fact::TimerRescheduled(rescheduled) => match rescheduled.by {
-                Mover::Code => Self::Command,
-                Mover::Outside { .. } => Self::Input,
+        match fact.source() {
+            FactSource::Command => Self::Command,
+            FactSource::Input | FactSource::Unshown => Self::Input,
+            FactSource::Task => match fact {
+                Fact::TaskScheduled(_) => Self::Scheduled,
+                Fact::TaskStarted(task) => Self::Started(task),
+                Fact::TaskCompleted(task) => Self::Completed(task),
+                _ => Self::Failed,
             },
-            Fact::RunCompleted(_)
-            | Fact::RunFailed(_)
-            | Fact::RunCancelled(_)
-            | Fact::RunContinuedAsNew(_)
-            | Fact::ActivityScheduled(_)
-            | Fact::ActivityCancelRequested(_)
-            | Fact::TimerStarted(_)
-            | Fact::TimerCancelled(_)
-            | Fact::WaitOpened(_)
-            | Fact::WaitDescribed(_)
-            | Fact::WaitSatisfied(_)
-            | Fact::WaitTimedOut(_)
-            | Fact::WaitCancelled(_)
-            | Fact::UpdateAccepted(_)
-            | Fact::UpdateCompleted(_)
-            | Fact::ChildInitiated(_)
-            | Fact::ExternalSignalInitiated(_)
-            | Fact::ExternalCancelInitiated(_)
-            | Fact::MarkerRecorded(_)
-            | Fact::SearchAttributesUpserted(_)
-            | Fact::MemoUpserted(_) => Self::Command,
-            Fact::RunStarted(_)
-            | Fact::RunTimedOut(_)
-            | Fact::RunCancelRequested(_)
-            | Fact::RunTerminated(_)
-            | Fact::RunPaused(_)
-            | Fact::RunUnpaused(_)
-            | Fact::ActivityStarted(_)
-            | Fact::ActivityCompleted(_)
-            | Fact::ActivityFailed(_)
-            | Fact::ActivityTimedOut(_)
-            | Fact::ActivityCancelled(_)
-            | Fact::TimerFired(_)
-            | Fact::SignalReceived(_)
-            | Fact::UpdateAdmitted(_)
-            | Fact::ChildStarted(_)
-            | Fact::ChildStartFailed(_)
-            | Fact::ChildCompleted(_)
-            | Fact::ChildFailed(_)
-            | Fact::ChildTimedOut(_)
-            | Fact::ChildCancelled(_)
-            | Fact::ChildTerminated(_)
-            | Fact::ExternalSignalDelivered(_)
-            | Fact::ExternalSignalFailed(_)
-            | Fact::ExternalCancelDelivered(_)
-            | Fact::ExternalCancelFailed(_) => Self::Input,
         }
     }
 }
@@ -124,14 +79,14 @@ impl Cutter {
     /// can have caused it.
     pub(super) fn push(&mut self, event: Event) -> Result<Option<Group>, Box<Event>> {
         let unbegun = self.ends_unbegun(&event);
-        match (Role::of(&event.body.fact), &mut self.completed) {
-            (Role::Scheduled, _) => return Ok(self.completed.take()),
-            (Role::Started(task), _) => {
+        match (EventRole::of(&event.body.fact), &mut self.completed) {
+            (EventRole::Scheduled, _) => return Ok(self.completed.take()),
+            (EventRole::Started(task), _) => {
                 let (task, seen) = (task.clone(), self.inputs.len());
                 self.start = Some(Start { number: event.number, time: event.time, task, seen });
                 return Ok(self.completed.take());
             }
-            (Role::Completed(task), None) => {
+            (EventRole::Completed(task), None) => {
                 let strict = task.flags.contains(&Flag::OptionalTimers);
                 let in_order = task.flags.contains(&Flag::HistoryOrder);
                 let completed = event.number;
@@ -141,11 +96,13 @@ impl Cutter {
                 let group = Group { start, inputs, completed, strict, in_order, commands };
                 self.completed = Some(group);
             }
-            (Role::Failed, _) => self.start = None,
-            (Role::Command, Some(group)) => group.commands.push(event),
-            (Role::Input, _) => self.inputs.push(event),
-            (Role::Command, None) if unbegun => self.inputs.push(event),
-            (Role::Completed(_), Some(_)) | (Role::Command, None) => return Err(Box::new(event)),
+            (EventRole::Failed, _) => self.start = None,
+            (EventRole::Command, Some(group)) => group.commands.push(event),
+            (EventRole::Input, _) => self.inputs.push(event),
+            (EventRole::Command, None) if unbegun => self.inputs.push(event),
+            (EventRole::Completed(_), Some(_)) | (EventRole::Command, None) => {
+                return Err(Box::new(event));
+            }
         }
         Ok(None)
     }
@@ -171,11 +128,13 @@ impl Cutter {
     /// Whether the event is another start with the number of the open task's.
     pub(super) fn contradicts(&self, event: &Event) -> bool {
         let start = self.start.as_ref().filter(|start| start.number == event.number);
-        start.is_some_and(|start| match Role::of(&event.body.fact) {
-            Role::Started(task) => *task != start.task || event.time != start.time,
-            Role::Scheduled | Role::Completed(_) | Role::Failed | Role::Command | Role::Input => {
-                true
-            }
+        start.is_some_and(|start| match EventRole::of(&event.body.fact) {
+            EventRole::Started(task) => *task != start.task || event.time != start.time,
+            EventRole::Scheduled
+            | EventRole::Completed(_)
+            | EventRole::Failed
+            | EventRole::Command
+            | EventRole::Input => true,
         })
     }
 

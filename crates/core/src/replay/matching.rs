@@ -202,12 +202,23 @@ fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
 /// The second part of a fingerprint is its older form, which is all that older code and older histories
 /// have.
 fn same_fingerprint(code: &str, recorded: &str) -> bool {
-    match (code.split_once('-'), recorded.split_once('-')) {
+    match (two_forms(code), two_forms(recorded)) {
         (Some((code, _)), Some((recorded, _))) => code == recorded,
         (Some((_, older)), None) => older == recorded,
         (None, Some((_, older))) => code == older,
         (None, None) => code == recorded,
     }
+}
+
+/// Length of one form, in hexadecimal digits.
+const FORM_DIGITS: usize = 32;
+
+/// Both forms of a fingerprint that our macro made. Another SDK may use any text, also one with a hyphen.
+fn two_forms(fingerprint: &str) -> Option<(&str, &str)> {
+    let form = |text: &str| {
+        text.len() == FORM_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    fingerprint.split_once('-').filter(|(first, second)| form(first) && form(second))
 }
 
 const fn same_if(same: bool) -> Comparison {

@@ -18,16 +18,22 @@ pub struct Mismatch {
     /// become.
     pub expected: Vec<String>,
     /// Where code issued these commands.
+    #[doc(hidden)]
     pub places: Vec<Place>,
     /// What history has from there on: the next few events of the task's commands.
+    #[doc(hidden)]
     pub recorded: Vec<RecordedEvent>,
     /// The last few events of the same task that matched.
+    #[doc(hidden)]
     pub before: Vec<RecordedEvent>,
     /// Condition in the code, if the mismatch is about one.
+    #[doc(hidden)]
     pub expected_condition: Option<Condition>,
     /// Condition in history, if the mismatch is about one.
+    #[doc(hidden)]
     pub recorded_condition: Option<Condition>,
     /// Where code made its last durable call.
+    #[doc(hidden)]
     pub last_place: Place,
     /// Advice for a person, if there is any.
     pub advice: Option<String>,

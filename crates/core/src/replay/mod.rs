@@ -35,7 +35,7 @@ pub use self::{
 };
 use self::{
     float::Floats,
-    group::{Cutter, Group, Role, Start},
+    group::{Cutter, EventRole, Group, Start},
     matching::Matching,
     route::Route,
     shape::Shape,
@@ -74,6 +74,7 @@ pub struct Replay<C> {
 
 struct Rules<'a> {
     markers: &'a [&'a Marker],
+    accepted: &'a [&'a UpdateId],
     /// Whether its commands are in history.
     replaying: bool,
     /// Whether reschedules take effect in the order of history.
@@ -155,7 +156,8 @@ impl<C: Code> Replay<C> {
             return Err(Error::NoOpenTask);
         }
         let (start, inputs) = self.cutter.open().ok_or(Error::NoOpenTask)?;
-        self.execute(&start, &inputs, Rules { markers: &[], replaying: false, in_order: true });
+        let rules = Rules { markers: &[], accepted: &[], replaying: false, in_order: true };
+        self.execute(&start, &inputs, rules);
         for UpdateAdmitted { update, request } in updates {
             self.update(update.clone(), request);
         }
@@ -241,7 +243,7 @@ impl<C: Code> Replay<C> {
             return Err(Error::Gap { expected: self.seen + 1, found: event.number });
         }
         if let Some(started) = self.turn_in_flight()
-            && matches!(Role::of(&event.body.fact), Role::Failed | Role::Started(_))
+            && matches!(EventRole::of(&event.body.fact), EventRole::Failed | EventRole::Started(_))
         {
             return Err(Error::TurnDiscarded { started });
         }
@@ -271,8 +273,9 @@ impl<C: Code> Replay<C> {
     fn replay(&mut self, group: Group) -> Result<(), Error> {
         if self.turned.take() != Some(group.start.number) {
             let markers: Vec<_> = group.commands.iter().filter_map(marker).collect();
-            let in_order = group.in_order;
-            let rules = Rules { markers: &markers, replaying: true, in_order };
+            let accepted: Vec<_> = group.commands.iter().filter_map(accepted).collect();
+            let (accepted, in_order) = (&*accepted, group.in_order);
+            let rules = Rules { markers: &markers, accepted, replaying: true, in_order };
             self.execute(&group.start, &group.inputs, rules);
             for event in &group.commands {
                 if let Fact::UpdateAccepted(accepted) = &event.body.fact {
@@ -310,7 +313,7 @@ impl<C: Code> Replay<C> {
 
     /// Delivers what a task saw.
     fn execute(&mut self, start: &Start, inputs: &[Event], rules: Rules<'_>) {
-        let Rules { markers, replaying, in_order } = rules;
+        let Rules { markers, accepted, replaying, in_order } = rules;
         let turn = Turn {
             number: start.number,
             now: start.time,
@@ -318,6 +321,7 @@ impl<C: Code> Replay<C> {
             replaying,
             in_order,
             markers,
+            accepted,
             inputs,
         };
         let initiated = self.route.begin(start.time);
@@ -396,6 +400,13 @@ fn happened_at(event: &Event) -> Timestamp {
     } else {
         event.time
     }
+}
+
+fn accepted(event: &Event) -> Option<&UpdateId> {
+    if let Fact::UpdateAccepted(accepted) = &event.body.fact {
+        return Some(&accepted.update);
+    }
+    None
 }
 
 fn marker(event: &Event) -> Option<&Marker> {

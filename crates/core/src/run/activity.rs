@@ -29,7 +29,7 @@ use crate::{
     failure::{Failure, FailureKind, TimeoutKind},
     ids::{ActivityId, EventNumber},
     note::{AttemptEnded, AttemptStarted, Note},
-    payload::Payloads,
+    payload::{Payloads, size},
     retry::{RetryDecision, RetryPolicy, RetryState},
     time::Timestamp,
 };
@@ -98,8 +98,10 @@ pub(super) fn heartbeat(
     let at = draft.now();
     let activity = draft.run.current_attempt(scheduled, start)?;
     let cancel_requested = activity.cancel_requested;
-    let pause = draft.context.limits.heartbeat_write_interval;
-    let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause));
+    let limits = draft.context.limits;
+    let pause = limits.heartbeat_write_interval;
+    let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause))
+        || size(&details).memory() > limits.heartbeat_bytes;
     if write {
         draft.run.volatile.heartbeats.remove(&scheduled);
         draft.note(Note::Heartbeat { scheduled, start, at, details });
@@ -397,6 +399,13 @@ impl Run {
                 Err(Refusal::NoAttempt(activity.clone()))
             }
         }
+    }
+
+    /// The activities whose attempt a worker has, by their scheduling events.
+    pub fn attempts_of_workers(&self) -> impl Iterator<Item = EventNumber> {
+        let held =
+            |activity: &Activity| matches!(activity.phase, Phase::Started { detached: false, .. });
+        self.activities.iter().filter(move |(_, it)| held(it)).map(|(scheduled, _)| *scheduled)
     }
 
     /// The latest sign of life that only memory knows of.

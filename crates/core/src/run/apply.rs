@@ -4,7 +4,7 @@
 use super::{Extent, Run, Touch};
 use crate::{
     digest::Digest,
-    event::{Event, Fact},
+    event::{Event, Fact, FactSource},
     note::{Note, Record},
 };
 
@@ -70,7 +70,7 @@ impl Run {
     pub(super) fn apply_event(&mut self, event: &Event) {
         self.last_event = event.number;
         self.last_time = event.time;
-        if shown_to_code(&event.body.fact) {
+        if event.body.fact.source() == FactSource::Input {
             self.mark_unseen();
         }
         self.remember_key(&event.body.fact);
@@ -160,66 +160,8 @@ impl Run {
     }
 }
 
-/// Whether the fact comes from outside the workflow's code and code must react to it.
-pub(super) fn shown_to_code(fact: &Fact) -> bool {
-    match fact {
-        Fact::RunCancelRequested(_)
-        | Fact::ActivityCompleted(_)
-        | Fact::ActivityFailed(_)
-        | Fact::ActivityTimedOut(_)
-        | Fact::ActivityCancelled(_)
-        | Fact::TimerFired(_)
-        | Fact::SignalReceived(_)
-        | Fact::UpdateAdmitted(_)
-        | Fact::ChildStarted(_)
-        | Fact::ChildStartFailed(_)
-        | Fact::ChildCompleted(_)
-        | Fact::ChildFailed(_)
-        | Fact::ChildTimedOut(_)
-        | Fact::ChildCancelled(_)
-        | Fact::ChildTerminated(_)
-        | Fact::ExternalSignalDelivered(_)
-        | Fact::ExternalSignalFailed(_)
-        | Fact::ExternalCancelDelivered(_)
-        | Fact::ExternalCancelFailed(_) => true,
-        Fact::RunStarted(_)
-        | Fact::RunCompleted(_)
-        | Fact::RunFailed(_)
-        | Fact::RunTimedOut(_)
-        | Fact::RunCancelled(_)
-        | Fact::RunTerminated(_)
-        | Fact::RunContinuedAsNew(_)
-        | Fact::RunPaused(_)
-        | Fact::RunUnpaused(_)
-        | Fact::TaskScheduled(_)
-        | Fact::TaskStarted(_)
-        | Fact::TaskCompleted(_)
-        | Fact::TaskFailed(_)
-        | Fact::TaskTimedOut(_)
-        | Fact::ActivityScheduled(_)
-        | Fact::ActivityStarted(_)
-        | Fact::ActivityCancelRequested(_)
-        | Fact::TimerStarted(_)
-        | Fact::TimerRescheduled(_)
-        | Fact::TimerCancelled(_)
-        | Fact::WaitOpened(_)
-        | Fact::WaitDescribed(_)
-        | Fact::WaitSatisfied(_)
-        | Fact::WaitTimedOut(_)
-        | Fact::WaitCancelled(_)
-        | Fact::UpdateAccepted(_)
-        | Fact::UpdateCompleted(_)
-        | Fact::ChildInitiated(_)
-        | Fact::ExternalSignalInitiated(_)
-        | Fact::ExternalCancelInitiated(_)
-        | Fact::MarkerRecorded(_)
-        | Fact::SearchAttributesUpserted(_)
-        | Fact::MemoUpserted(_) => false,
-    }
-}
-
 /// New values replace old ones; an empty payload removes.
-fn merge(map: &mut crate::payload::PayloadMap, changes: &crate::payload::PayloadMap) {
+pub(super) fn merge(map: &mut crate::payload::PayloadMap, changes: &crate::payload::PayloadMap) {
     for (name, value) in changes {
         if value.data.is_empty() {
             map.remove(name);

@@ -15,15 +15,17 @@ use super::{
 use crate::{
     effect::{Action, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild},
     event::{
-        Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated,
+        Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated, ChildSpec,
         ChildStartFailed, ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
         ExternalCancelDelivered, ExternalCancelFailed, ExternalSignalDelivered,
         ExternalSignalFailed, Fact, Parent, RunCancelRequested, RunReference, RunTerminated,
         SignalReceived, Target,
     },
+    failure::{Failure, TimeoutKind},
     ids::EventNumber,
     note::Note,
     payload::Extension,
+    retry::{RetryDecision, RetryState},
 };
 
 /// Applies an effect of another run to this one.
@@ -76,15 +78,27 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
     let closed: Fact = match outcome {
         RunOutcome::Completed(result) => ChildCompleted { initiated, run, result }.into(),
         RunOutcome::Failed { failure, retry_state } => {
+            let retry_state = recorded_retry(&child.child, &failure).unwrap_or(retry_state);
             ChildFailed { initiated, run, failure, retry_state }.into()
         }
         RunOutcome::TimedOut { retry_state } => {
+            let failure = Failure::timeout(TimeoutKind::StartToClose);
+            let retry_state = recorded_retry(&child.child, &failure).unwrap_or(retry_state);
             ChildTimedOut { initiated, run, retry_state }.into()
         }
         RunOutcome::Cancelled(details) => ChildCancelled { initiated, run, details }.into(),
         RunOutcome::Terminated { reason } => ChildTerminated { initiated, run, reason }.into(),
     };
     draft.input_bodies(started.into_iter().chain([Body::new(closed)]));
+}
+
+/// State of the retries that this run makes of its child; none if it makes none.
+fn recorded_retry(child: &ChildSpec, failure: &Failure) -> Option<RetryState> {
+    let policy = child.recorded_retry.as_ref()?;
+    Some(match policy.judge(child.attempt.max(1), failure) {
+        RetryDecision::After(_) => RetryState::InProgress,
+        RetryDecision::Stop(state) => state,
+    })
 }
 
 /// Records the answer to an effect of this run.

@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use super::{Phase, Run, Update, activity, close, draft::Draft, update};
+use super::{Phase, Run, Update, activity, apply, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
     event::{
@@ -17,9 +17,9 @@ use crate::{
         TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDescribed, WaitDetails,
         WaitOpened, WaitSatisfied, WaitTimedOut,
     },
-    ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId},
+    ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId, WorkflowId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
-    payload::{map_size, size},
+    payload::{PayloadMap, map_size, size},
 };
 
 /// A command that is invalid in the run's state.
@@ -39,7 +39,7 @@ impl fmt::Display for BadCommand {
 const COMMANDS_OF_A_WAIT: usize = 4;
 
 /// What is open at this point of the commands, without the buffer.
-struct Ledger<'a> {
+struct CommandLedger<'a> {
     run: &'a Run,
     limits: &'a Limits,
     timers: Overlay<TimerId>,
@@ -52,6 +52,12 @@ struct Ledger<'a> {
     details: Option<usize>,
     /// Bytes of the details of waits that the commands opened or described.
     shown: BTreeMap<WaitId, usize>,
+    /// Bytes of the inputs of pending activities, computed on first use. Those that the commands close
+    /// still count.
+    inputs: Option<usize>,
+    /// What the commands have made of the run's attributes, from the first change on.
+    search_attributes: Option<PayloadMap>,
+    memo: Option<PayloadMap>,
 }
 
 /// Changes to a set of open items.
@@ -102,7 +108,7 @@ impl<T: Ord + Clone + fmt::Display> Overlay<T> {
 }
 
 pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<(), BadCommand> {
-    let mut ledger = Ledger {
+    let mut ledger = CommandLedger {
         run,
         limits,
         timers: Overlay::new(run.timers.len()),
@@ -113,6 +119,9 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         children: run.children.len() + run.pending_requests(),
         details: None,
         shown: BTreeMap::new(),
+        inputs: None,
+        search_attributes: None,
+        memo: None,
     };
     // Everything that is open can be ended in addition: otherwise a run with many open items could
     // not handle a cancel request.
@@ -139,7 +148,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
     Ok(())
 }
 
-impl Ledger<'_> {
+impl CommandLedger<'_> {
     fn check(&mut self, ask: &Ask) -> Result<(), String> {
         let run = self.run;
         match ask {
@@ -191,13 +200,22 @@ impl Ledger<'_> {
                 self.rejected.insert(update.clone());
                 Ok(())
             }
-            Ask::RecordMarker(_)
-            | Ask::UpsertSearchAttributes(_)
-            | Ask::UpsertMemo(_)
-            | Ask::CompleteRun(_)
-            | Ask::FailRun(_)
-            | Ask::CancelRun(_)
-            | Ask::ContinueAsNew(_) => Ok(()),
+            Ask::UpsertSearchAttributes(changes) => {
+                let (field, before) = ("search attributes", &run.spec.search_attributes);
+                check_upsert(self.limits, field, &mut self.search_attributes, before, changes)
+            }
+            Ask::UpsertMemo(changes) => {
+                check_upsert(self.limits, "memo", &mut self.memo, &run.spec.memo, changes)
+            }
+            Ask::RecordMarker(_) | Ask::CompleteRun(_) | Ask::FailRun(_) | Ask::CancelRun(_) => {
+                Ok(())
+            }
+            // The event that closes the run tells all of them.
+            Ask::ContinueAsNew(command) => {
+                let signals = usize::try_from(run.last_event).unwrap_or(usize::MAX);
+                at_most("signals", command.signals.len(), signals)?;
+                at_most("updates", command.updates.len(), self.limits.updates)
+            }
         }
     }
 
@@ -220,6 +238,11 @@ impl Ledger<'_> {
                 "activity {id} needs a start-to-close or schedule-to-close timeout"
             ));
         }
+        let inputs = self.inputs.unwrap_or_else(|| self.run.pending_memory());
+        let limit = self.limits.pending_activity_bytes;
+        Exceeded::check("bytes of pending activities' inputs", inputs, limit)
+            .map_err(|exceeded| exceeded.to_string())?;
+        self.inputs = Some(inputs.saturating_add(spec.memory()));
         let before = self.run.activity_ids.contains_key(&spec.activity);
         let limit = self.limits.pending_activities;
         self.activities.open(&spec.activity, before, "activity", limit)
@@ -283,20 +306,33 @@ impl Ledger<'_> {
     }
 }
 
+fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), String> {
+    let refused = || format!("the next run may take over {limit} {what}, not {count}");
+    (count <= limit).then_some(()).ok_or_else(refused)
+}
+
+/// Checks what changes make of all attributes. Those of a run from before the limit may only shrink.
+fn check_upsert(
+    limits: &Limits,
+    field: &'static str,
+    changed: &mut Option<PayloadMap>,
+    before: &PayloadMap,
+    changes: &PayloadMap,
+) -> Result<(), String> {
+    let all = changed.get_or_insert_with(|| before.clone());
+    let size = map_size(all).bytes;
+    apply::merge(all, changes);
+    if map_size(all).bytes <= size {
+        return Ok(());
+    }
+    limits.check_attributes(field, all).map_err(|invalid| invalid.to_string())
+}
+
 /// Checks names and data of a command against the limits.
 fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
     limits.check_extension(&command.extension)?;
     match &command.ask {
-        Ask::ScheduleActivity(spec) => {
-            limits.check_name("activity id", spec.activity.as_str())?;
-            limits.check_name("activity type", &spec.activity_type)?;
-            limits.check_length("queue", &spec.queue)?;
-            limits.check_retry(spec.retry.as_ref())?;
-            let retry_of = spec.retry_of.as_ref().map_or("", ExecutionId::as_str);
-            limits.check_length("execution id", retry_of)?;
-            limits.check_size("header", map_size(&spec.header))?;
-            limits.check_size("input", size(&spec.input))
-        }
+        Ask::ScheduleActivity(spec) => check_activity_sizes(spec, limits),
         Ask::StartTimer(spec) => {
             limits.check_name("timer id", spec.timer.as_str())?;
             check_origin(spec.origin.as_ref(), limits)?;
@@ -315,24 +351,30 @@ fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_details(details)
         }
         Ask::StartChild(child) => {
-            limits.check_name("workflow id", child.workflow.workflow.as_str())?;
+            limits.check_workflow(&child.workflow)?;
+            let retry_of = child.retry_of.as_ref().map_or("", WorkflowId::as_str);
+            limits.check_length("workflow id of the first child", retry_of)?;
+            limits.check_retry(child.recorded_retry.as_ref())?;
             limits.check_spec(&child.spec)
         }
         Ask::SignalExternal { target, name, input, header } => {
-            limits.check_name("workflow id", target.workflow.workflow.as_str())?;
+            limits.check_workflow(&target.workflow)?;
             limits.check_name("signal name", name)?;
             limits.check_size("signal input", size(input) + map_size(header))
         }
         Ask::CancelExternal { target, reason, .. } => {
             limits.check_length("reason", reason)?;
-            limits.check_name("workflow id", target.workflow.workflow.as_str())
+            limits.check_workflow(&target.workflow)
         }
         Ask::RecordMarker(marker) => limits.check_marker(marker),
+        // What they make of the run's attributes is checked with the run.
         Ask::UpsertSearchAttributes(map) | Ask::UpsertMemo(map) => {
             limits.check_size("attributes", map_size(map))
         }
         Ask::AcceptUpdate { update, request } => {
             limits.check_name("update id", update.as_str())?;
+            limits.check_length("update name", &request.name)?;
+            limits.check_length("identity", &request.identity)?;
             limits.check_size("update", size(&request.input) + map_size(&request.header))
         }
         // An outcome that is too large is reported to the caller, and is no reason to fail the
@@ -344,7 +386,12 @@ fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_size("result", size(result))
         }
         Ask::FailRun(failure) => limits.check_failure(failure),
-        Ask::ContinueAsNew(command) => limits.check_spec(&command.spec),
+        Ask::ContinueAsNew(command) => {
+            for update in &command.updates {
+                limits.check_length("update id", update.as_str())?;
+            }
+            limits.check_spec(&command.spec)
+        }
         // Ids of unknown items are part of the refusal's text, so they have a limit too.
         Ask::CancelActivity(activity) => limits.check_length("activity id", activity.as_str()),
         Ask::RescheduleTimer { timer, .. } | Ask::CancelTimer(timer) => {
@@ -354,6 +401,17 @@ fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_length("wait id", wait.as_str())
         }
     }
+}
+
+fn check_activity_sizes(spec: &ActivitySpec, limits: &Limits) -> Result<(), InvalidField> {
+    limits.check_name("activity id", spec.activity.as_str())?;
+    limits.check_name("activity type", &spec.activity_type)?;
+    limits.check_length("queue", &spec.queue)?;
+    limits.check_retry(spec.retry.as_ref())?;
+    let retry_of = spec.retry_of.as_ref().map_or("", ExecutionId::as_str);
+    limits.check_length("execution id", retry_of)?;
+    limits.check_size("header", map_size(&spec.header))?;
+    limits.check_size("input", size(&spec.input))
 }
 
 fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), InvalidField> {

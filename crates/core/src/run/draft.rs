@@ -129,8 +129,12 @@ impl<'a> Draft<'a> {
 
     /// Checks that the buffer has room, if it is in use.
     pub(super) fn buffer_room(&self) -> Result<(), Refusal> {
-        let full = self.run.buffer.len() >= self.context.limits.buffered_inputs;
-        if self.run.volatile.turn.is_some() && full { Err(Refusal::Busy) } else { Ok(()) }
+        let (run, limits) = (&*self.run, self.context.limits);
+        let full = || {
+            run.buffer.len() >= limits.buffered_inputs
+                || run.buffered_memory() >= limits.buffered_bytes
+        };
+        if run.volatile.turn.is_some() && full() { Err(Refusal::Busy) } else { Ok(()) }
     }
 
     pub(super) fn task_idle(&self) -> bool {

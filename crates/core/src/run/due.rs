@@ -69,7 +69,7 @@ impl Run {
             }
             TimerKey::Activity(scheduled) => self.activities.get(scheduled)?.due(),
         };
-        due.filter(|due| !due.never())
+        due.filter(|due| !due.is_never())
     }
 
     /// When to check it again, including what is only in memory: unwritten heartbeats.

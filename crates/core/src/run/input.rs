@@ -325,6 +325,9 @@ pub enum Refusal {
     /// The run is paused, so no task is handed out.
     #[error("the run is paused: no task is handed out until it is unpaused")]
     Held,
+    /// The run waits for its time, so it has no state that a query could read.
+    #[error("the run has not begun: it begins at {begins_at}, and can be queried after that")]
+    NotBegun { begins_at: Timestamp },
 }
 
 impl From<Exceeded> for Refusal {

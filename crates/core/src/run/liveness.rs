@@ -54,11 +54,11 @@ impl Run {
         if self.volatile.turn.is_some() {
             return Liveness::TaskRunning;
         }
+        if self.task == Task::Idle && self.first_task_at.is_some() {
+            return Liveness::StartDelayed;
+        }
         if self.task != Task::Idle || !self.volatile.admitted.is_empty() {
             return Liveness::TaskWaiting;
-        }
-        if self.first_task_at.is_some() {
-            return Liveness::StartDelayed;
         }
         if !self.activities.is_empty() {
             return Liveness::ActivityPending;
@@ -66,7 +66,7 @@ impl Run {
         if !self.children.is_empty() || !self.externals.is_empty() {
             return Liveness::ChildPending;
         }
-        if self.timers.values().any(|timer| !timer.spec.fire_at.never()) {
+        if self.timers.values().any(|timer| !timer.spec.fire_at.is_never()) {
             return Liveness::TimerPending;
         }
         Liveness::InputPending
@@ -78,7 +78,7 @@ impl Run {
         let waits_for_input = !self.waits.is_empty()
             || self.timers.values().any(|timer| {
                 let for_signal = matches!(timer.spec.origin, Some(Origin::ExternalEvent { .. }));
-                for_signal || timer.spec.fire_at.never()
+                for_signal || timer.spec.fire_at.is_never()
             });
         let idle = self.timers.is_empty()
             && self.activities.is_empty()

@@ -20,6 +20,7 @@ mod due;
 mod input;
 mod keys;
 mod liveness;
+mod memory;
 mod pause;
 mod signal;
 mod snapshot;

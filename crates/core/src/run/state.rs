@@ -342,7 +342,7 @@ impl Run {
     /// When the run times out.
     pub fn deadline(&self) -> Option<Timestamp> {
         let run = self.spec.run_timeout.map(|timeout| self.begins_at.saturating_add(timeout));
-        [run, self.expires_at].into_iter().flatten().min().filter(|due| !due.never())
+        [run, self.expires_at].into_iter().flatten().min().filter(|due| !due.is_never())
     }
 
     /// Reference to this run for other runs.

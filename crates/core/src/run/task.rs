@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use super::{
     CompleteTask, Context, Decision, Extent, FailTask, Refusal, Reply, Retry, Run, StartTask, Task,
-    Touch, Turn, apply::shown_to_code, buffer, close, commands, draft::Draft, update,
+    Touch, Turn, buffer, close, commands, draft::Draft, update,
 };
 use crate::{
     command::Ask,
     event::{
-        Blocked, Body, Event, Fact, RunTerminated, TaskCompleted, TaskFailed, TaskFailureCause,
-        TaskScheduled, TaskStarted, TaskTimedOut, UpdateRequest,
+        Blocked, Body, Event, Fact, FactSource, RunTerminated, TaskCompleted, TaskFailed,
+        TaskFailureCause, TaskScheduled, TaskStarted, TaskTimedOut, UpdateRequest,
     },
     failure::{Failure, TimeoutKind},
     ids::{EventNumber, StartId, UpdateId},
@@ -354,13 +354,15 @@ impl Run {
 
     /// A worker can take the task now.
     pub fn task_ready(&self, now: Timestamp) -> bool {
-        self.task_pending() && self.task_not_before().is_none_or(|at| at <= now)
+        self.task_pending() && self.task_not_before(now).is_none_or(|at| at <= now)
     }
 
-    /// The task is held back until this: it failed or killed its worker.
-    pub fn task_not_before(&self) -> Option<Timestamp> {
+    /// The task is held back until this: it failed or killed its worker. If the time of its failure is
+    /// later than now, a clock was ahead, and the wait could be as long as that: the task goes out at
+    /// once, and if it fails again, that is at the true time.
+    pub fn task_not_before(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = match &self.task {
-            Task::Retry(retry) => retry.not_before,
+            Task::Retry(retry) => retry.not_before.filter(|_| retry.failed_at <= now),
             Task::Idle | Task::Scheduled { .. } => None,
         };
         failed.max(self.volatile.task_not_before)
@@ -392,7 +394,7 @@ impl Run {
     }
 
     fn unseen_in_buffer(&self) -> bool {
-        self.buffer.iter().any(|body| shown_to_code(&body.fact))
+        self.buffer.iter().any(|body| body.fact.source() == FactSource::Input)
     }
 
     fn history_full(&self, limits: &Limits, commands: usize) -> bool {

@@ -75,7 +75,7 @@ fn check(run: &Run, id: &TimerId, fire_at: Timestamp, now: Timestamp) -> Result<
     if timer.spec.optional() {
         return Err(Refusal::NoDeadline(id.clone()));
     }
-    if fire_at.never() {
+    if fire_at.is_never() {
         return Err(Refusal::NeverDeadline(id.clone()));
     }
     if fire_at < now {

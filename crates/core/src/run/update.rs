@@ -57,7 +57,13 @@ pub(super) fn admit(
     Exceeded::check("updates without outcome", run.pending_updates(), limits.pending_updates)?;
     let updates = run.updates.len() + run.volatile.admitted.len();
     Exceeded::check("updates of the run", updates, limits.updates)?;
+    let outcomes = run.outcome_memory();
+    Exceeded::check("bytes of the run's update results", outcomes, limits.update_bytes)?;
     draft.room()?;
+    // There is room when code has judged those that it has.
+    if run.admitted_memory() >= limits.buffered_bytes {
+        return Err(Refusal::Busy);
+    }
     let order = draft.run.volatile.admissions;
     draft.run.volatile.admissions += 1;
     let admitted = Admitted { order, request, wait_while_blocked };

@@ -347,5 +347,7 @@ pub(crate) fn child_spec(id: &str, workflow_type: &str) -> ChildSpec {
         parent_close: ParentClosePolicy::default(),
         reuse: ReusePolicy::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }
 }

@@ -311,13 +311,21 @@ fn the_older_form_of_a_fingerprint_is_known_too() {
         let history = history.timer("timer-1", 5, None).open_task();
         history.replay(&program).is_ok()
     };
-    assert!(fits("old", "new-old"), "a history of older code");
-    assert!(fits("new-old", "new-other"), "the argument has another name");
-    assert!(!fits("new-old", "other-old"), "another predicate");
-    assert!(!fits("old", "new-other"), "a history of older code, and another predicate");
-    assert!(fits("new-old", "old"), "older code again");
-    assert!(!fits("new-old", "other"), "older code, and another predicate");
-    assert!(!fits("new-old", "new"), "the first part is no older form");
+    let [new, old, other] = ["a", "b", "c"].map(|digit| digit.repeat(32));
+    let both = |first: &str, second: &str| format!("{first}-{second}");
+    let new_old = both(&new, &old);
+    assert!(fits(&old, &new_old), "a history of older code");
+    assert!(fits(&new_old, &both(&new, &other)), "the argument has another name");
+    assert!(!fits(&new_old, &both(&other, &old)), "another predicate");
+    assert!(!fits(&old, &both(&new, &other)), "a history of older code, and another predicate");
+    assert!(fits(&new_old, &old), "older code again");
+    assert!(!fits(&new_old, &other), "older code, and another predicate");
+    assert!(!fits(&new_old, &new), "the first part is no older form");
+    // Another SDK may use any text.
+    assert!(fits("paid-1", "paid-1"));
+    assert!(!fits("paid-1", "paid-2") && !fits("1", "paid-1") && !fits("paid-1", "1"));
+    let long = format!("{new_old}-{old}");
+    assert!(!fits(&long, &new_old) && !fits(&old, &long));
 }
 
 /// Due times, inputs and timeouts are not compared.

@@ -334,6 +334,17 @@ fn heartbeats_are_written_now_and_then() {
     assert_eq!(world.heartbeat("a", "3").names, ["Heartbeat"]);
 }
 
+/// Memory would have to keep it as long as the attempt runs.
+#[test]
+fn a_large_heartbeat_is_written_at_once() {
+    let mut world = started(|_| {});
+    let large = "1".repeat(world.limits.heartbeat_bytes);
+    for _ in 0..2 {
+        assert_eq!(world.heartbeat("a", &large).names, ["Heartbeat"]);
+    }
+    assert!(world.run.volatile.heartbeats.is_empty());
+}
+
 /// Whatever the attempt before it wrote a moment ago.
 #[test]
 fn the_first_heartbeat_of_every_attempt_is_written() {

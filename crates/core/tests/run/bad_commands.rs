@@ -287,6 +287,44 @@ fn every_text_of_a_command_is_bounded() {
     assert_eq!(refused_by(limits, [Ask::FailRun(failure)]), expected);
 }
 
+/// One command after the other could make a run's row as large as its history may be.
+#[test]
+fn the_attributes_of_a_run_are_bounded_together() {
+    let named = |name: &str, bytes: usize| {
+        PayloadMap::from([(name.to_owned(), Payload::new(vec![0; bytes]))])
+    };
+    let asks: [fn(PayloadMap) -> Ask; 2] = [Ask::UpsertMemo, Ask::UpsertSearchAttributes];
+    for (ask, field) in asks.into_iter().zip(["memo", "search attributes"]) {
+        let limits = Limits { attributes_bytes: 100, ..Limits::default() };
+        let expected = format!("command 2: {field} has 102 bytes, the limit is 100");
+        let both = [ask(named("a", 50)), ask(named("b", 50))];
+        assert_eq!(refused_by(limits.clone(), both), expected);
+        let mut world = World::after([ask(named("a", 50)), ask(named("b", 48))]);
+        world.limits = limits;
+        world.signal("go");
+        let instead = [ask(named("a", 0)), ask(named("c", 50)), ask(named("c", 20))];
+        let took = world.task(instead);
+        assert!(took.names.iter().any(|name| name == "TaskCompleted"), "{:?}", took.names);
+    }
+}
+
+/// Its attributes are from before the limit.
+#[test]
+fn attributes_that_are_too_large_may_shrink() {
+    let named = |name: &str, bytes: usize| {
+        PayloadMap::from([(name.to_owned(), Payload::new(vec![0; bytes]))])
+    };
+    let mut world =
+        World::after([Ask::UpsertMemo(named("a", 300)), Ask::UpsertMemo(named("b", 9))]);
+    world.limits = Limits { attributes_bytes: 100, ..Limits::default() };
+    world.signal("go");
+    let took = world.task([Ask::UpsertMemo(named("b", 0)), Ask::UpsertMemo(named("a", 200))]);
+    assert!(took.names.iter().any(|name| name == "TaskCompleted"), "{:?}", took.names);
+    world.signal("go");
+    let took = world.task([Ask::UpsertMemo(named("b", 1))]);
+    assert!(!took.names.iter().any(|name| name == "TaskCompleted"), "{:?}", took.names);
+}
+
 #[test]
 fn what_a_gateway_keeps_with_a_command_is_bounded() {
     let mut world = World::after([]);

@@ -289,3 +289,36 @@ fn a_full_buffer_takes_nothing_more() {
     world.complete([]);
     assert_eq!(world.fire("t").reply, Reply::Done);
 }
+
+/// Everything buffered becomes one log row, so bytes have a bound as well as the number of inputs.
+#[test]
+fn a_buffer_of_large_inputs_takes_nothing_more() {
+    let mut world = running();
+    world.limits.buffered_bytes = 10_000;
+    let large = |world: &World, key: &str| {
+        let mut input = world.signal_input(key, None);
+        let Input::Signal(signal) = &mut input else { panic!("a signal") };
+        signal.signal.input = vec![abide_core::payload::Payload::new(vec![7; 6_000])];
+        input
+    };
+    for key in ["one", "two"] {
+        let input = large(&world, key);
+        world.take(input);
+    }
+    let more = world.signal_input("small", None);
+    assert_eq!(world.refused(more), Refusal::Busy);
+    world.complete([]);
+    assert_eq!(world.signal("small").names, ["SignalReceived"]);
+}
+
+/// An empty payload has no bytes, and still takes memory.
+#[test]
+fn updates_that_code_has_not_judged_are_bounded_in_memory() {
+    let mut world = running();
+    world.limits.buffered_bytes = 10_000;
+    let mut update = World::update_input("u");
+    let Input::AdmitUpdate { request, .. } = &mut update else { panic!("an update") };
+    request.input = vec![abide_core::payload::Payload::default(); 100];
+    world.take(update);
+    assert_eq!(world.refused(World::update_input("v")), Refusal::Busy);
+}

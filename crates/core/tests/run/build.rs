@@ -147,6 +147,8 @@ pub(crate) fn child_spec(name: &str) -> ChildSpec {
         parent_close: ParentClosePolicy::default(),
         reuse: ReusePolicy::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Children and requests to other workflows: the outbox, the answers, and what others do to this run.
 
 use abide_core::{
+    command::Ask,
     effect::{Action, ChildClosed, EffectOutcome, RunOutcome},
     event::*,
     ids::RunId,
-    retry::RetryState,
+    retry::{RetryPolicy, RetryState},
     run::{Close, Input, Refusal, Reply, StartRun, Status},
 };
 
@@ -53,6 +54,29 @@ fn a_child_is_started_through_the_outbox() {
     assert_eq!(start.parent, Parent { run: world.run.reference(), initiated: 5 });
     assert_eq!(start.root, world.run.reference());
     assert_eq!(world.effects()[0].target, target("c"));
+}
+
+/// The parent makes recorded retries, so only it knows whether one follows.
+#[test]
+fn the_close_of_a_child_tells_the_state_of_recorded_retries() {
+    let policy = RetryPolicy { maximum_attempts: 2, ..RetryPolicy::default() }.recorded();
+    for (attempt, expected) in
+        [(0, RetryState::InProgress), (2, RetryState::MaximumAttemptsReached)]
+    {
+        let recorded_retry = Some(policy.clone());
+        let spec = ChildSpec { attempt, recorded_retry, ..child_spec("c") };
+        for (outcome, name) in &outcomes()[1..3] {
+            let mut world = World::after([Ask::StartChild(Box::new(spec.clone()))]);
+            let action = closed(&world, outcome.clone());
+            world.deliver(action);
+            let state = match world.fact(name) {
+                Fact::ChildFailed(failed) => failed.retry_state,
+                Fact::ChildTimedOut(timed_out) => timed_out.retry_state,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(state, expected);
+        }
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl Play {
         let run = &self.world.run;
         let due = |key| Some((run.next_check_at(&key)?, key));
         let times = run.due_keys().into_iter().filter_map(due);
-        let held_back = run.task_not_before();
+        let held_back = run.task_not_before(self.world.now);
         match times.min() {
             Some((at, timer)) if held_back.is_none_or(|held_back| at <= held_back) => {
                 self.world.now = self.world.now.max(at);

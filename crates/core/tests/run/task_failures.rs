@@ -61,7 +61,7 @@ fn a_failed_task_waits_longer_each_time() {
     let mut world = failed();
     let mut waits = Vec::new();
     for _ in 0..12 {
-        let not_before = world.run.task_not_before().unwrap();
+        let not_before = world.run.task_not_before(world.now).unwrap();
         let start = world.next_start();
         let too_early = abide_core::run::Input::StartTask(start);
         assert_eq!(world.refused(too_early), Refusal::StaleTask);
@@ -73,12 +73,29 @@ fn a_failed_task_waits_longer_each_time() {
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]);
 }
 
+/// The clock was an hour ahead when the task failed, or when the run had its last event.
+#[test]
+fn a_failure_at_a_time_that_is_still_to_come_holds_no_task_back() {
+    let mut world = World::new();
+    let true_time = world.now;
+    world.start_task();
+    world.pass(3600);
+    world.fail_task();
+    world.now = true_time;
+    assert!(world.run.task_ready(world.now));
+    world.start_task();
+    world.fail_task();
+    let held_back = world.run.task_not_before(world.now).unwrap();
+    assert_eq!(held_back.saturating_since(world.now).as_secs(), 2, "it failed at the true time");
+    assert!(!world.run.task_ready(world.now));
+}
+
 /// A signal ends the waiting too: code may now do something else.
 #[test]
 fn new_events_make_a_retry_a_normal_task() {
     let mut world = failed();
     assert_eq!(world.signal("go").names, ["SignalReceived", "TaskScheduled"]);
-    assert_eq!(world.run.task_not_before(), None);
+    assert_eq!(world.run.task_not_before(world.now), None);
     assert_eq!(world.start_task().attempt, 1);
 }
 
@@ -138,7 +155,7 @@ fn lost_starts_back_off_from_the_third() {
     for _ in 0..6 {
         world.start_task();
         world.lose_task();
-        let not_before = world.run.task_not_before().unwrap_or(world.now);
+        let not_before = world.run.task_not_before(world.now).unwrap_or(world.now);
         waits.push(not_before.saturating_since(world.now).as_secs());
         world.now = not_before;
     }

@@ -130,7 +130,7 @@ struct Lit {
 
 async fn light(client: Client, id: String, nap: Duration) -> Result<Lit, Finding> {
     let nap_ms = u64::try_from(nap.as_millis()).unwrap_or(u64::MAX);
-    let start = client.start::<Beacon>(id.as_str(), nap_ms).queue(QUEUE).key(id.as_str());
+    let start = Beacon::start(&client, id.as_str(), nap_ms).queue(QUEUE).key(id.as_str());
     start.await.map_err(|error| Finding::new(&id, error.to_string()))?;
     Ok(Lit { id, nap })
 }
@@ -139,7 +139,7 @@ async fn light(client: Client, id: String, nap: Duration) -> Result<Lit, Finding
 async fn call(client: Client, beacon: Lit, killed_at: Instant) -> Result<Duration, Finding> {
     let Lit { id, .. } = beacon;
     let handle = client.handle::<Beacon>(id.as_str());
-    let answer = handle.update(Beacon::ANSWER, id.clone()).id(format!("{id}-call"));
+    let answer = handle.answer(id.clone()).id(format!("{id}-call"));
     let answer = within_patience(&id, "the answer", answer.into_future()).await?;
     let took = killed_at.elapsed();
     Finding::check(&id, "the answer", &id, &answer)?;
@@ -149,7 +149,7 @@ async fn call(client: Client, beacon: Lit, killed_at: Instant) -> Result<Duratio
 async fn put_out(client: Client, beacon: Lit) -> Result<(), Finding> {
     let Lit { id, nap } = beacon;
     let handle = client.handle::<Beacon>(id.as_str());
-    let told = handle.signal(Beacon::PUT_OUT, ()).key(format!("{id}-put-out"));
+    let told = handle.put_out().key(format!("{id}-put-out"));
     within_patience(&id, "the signal", told.into_future()).await?;
     let slept_ms = within_patience(&id, "the result", handle.result()).await?;
     if Duration::from_millis(slept_ms) < nap {

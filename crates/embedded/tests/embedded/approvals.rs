@@ -27,7 +27,7 @@ impl Purchase {
             .role("accounting")
             .timeout(seconds(u64::from(euros)));
         let verdict = ctx.approval(request).await?;
-        if verdict.timed_out() {
+        if verdict.is_timed_out() {
             ctx.receive(Self::CLOSE).await?;
         }
         Ok(verdict.choice().copied())
@@ -73,7 +73,7 @@ async fn open_requests_of_all_runs_are_listed_the_most_urgent_first_and_answered
     assert_eq!(first.until, Some(first.since.saturating_add(seconds(1000))));
     assert!(first.concerns(&["accounting"]) && !first.concerns(&["mallory"]));
 
-    let page = WaitFilter { after: Some(first.position.clone()), ..WaitFilter::default() };
+    let page = WaitFilter::new().after(first.position.clone());
     assert_eq!(client.approvals(page).take(1).await.unwrap(), listed[1..2]);
 
     for request in &listed {

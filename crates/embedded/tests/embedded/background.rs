@@ -107,33 +107,97 @@ async fn a_worker_returns_what_stopped_it() {
     assert_eq!(error.to_string(), "the worker was stopped by an error: no signals here");
 }
 
-/// Waits for the result for an hour that passes at once, and returns the warnings.
-async fn warnings(engine: &Embedded) -> Vec<String> {
-    let logged = Logged::at(Level::WARN);
-    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
-    drop(timeout(Duration::from_secs(3600), run.result()).await);
-    logged.lines()
+/// Two minutes that pass immediately, in which starts look for workers again.
+async fn two_minutes() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+/// Checks that there is one warning, of the queue `default` and with this reason.
+#[track_caller]
+fn check_warning(logged: &Logged, reason: &str) {
+    let lines = logged.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for part in ["no worker takes the run's task", "queue=default", reason] {
+        assert!(lines[0].contains(part), "{part} in {lines:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_waits_for_a_worker_warns_once_of_its_queue() {
+async fn a_start_on_a_queue_without_workers_warns_once() {
     let engine = Embedded::in_memory().await;
-    let warnings = warnings(&engine).await;
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let told = "no worker takes the run's task";
-    assert!(warnings[0].contains(told) && warnings[0].contains("queue=default"), "{warnings:?}");
+    let logged = Logged::at(Level::WARN);
+    let client = engine.client();
+    for number in 0..3 {
+        client.start::<Hello>(format!("run {number}"), "Ada").await.unwrap();
+        two_minutes().await;
+    }
+    check_warning(&logged, "workflow=default/run 0");
+    check_warning(&logged, "the client has no worker in this process");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_start_that_warned_does_not_warn_again() {
+    let engine = Embedded::in_memory().await;
+    let logged = Logged::at(Level::WARN);
+    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
+    timeout(Duration::from_secs(120), run.result()).await.unwrap_err();
+    check_warning(&logged, "workflow=default/one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_another_queue_is_named_in_the_warning() {
+    let engine = Embedded::in_memory().await;
+    let logged = Logged::at(Level::WARN);
+    let _worker = hello(&engine).queue("letters").spawn();
+    engine.client().start::<Hello>("one", "Ada").await.unwrap();
+    two_minutes().await;
+    check_warning(&logged, "serve other queues, such as letters");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_lost_its_worker_is_warned_of_again() {
+    let engine = Embedded::in_memory().await;
+    let logged = Logged::at(Level::WARN);
+    let client = engine.client();
+    let lines = async |id: &str| {
+        client.start::<Hello>(id, "Ada").await.unwrap();
+        two_minutes().await;
+        logged.lines().len()
+    };
+    assert_eq!(lines("no worker yet").await, 1);
+    let worker = hello(&engine).spawn();
+    assert_eq!(lines("taken").await, 1, "{:?}", logged.lines());
+    worker.stop().await.unwrap();
+    assert_eq!(lines("no worker any more").await, 2);
+    assert_eq!(lines("still none").await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_waits_for_a_worker_warns_of_a_run_started_elsewhere() {
+    let engine = Embedded::in_memory().await;
+    let started = engine.client().start::<Hello>("one", "Ada").await;
+    // A client of its own, which has started nothing.
+    let other = abide::Client::new(engine.client().transport().clone());
+    two_minutes().await;
+    let logged = Logged::at(Level::WARN);
+    let run = other.handle::<Hello>(started.unwrap().id().clone());
+    timeout(Duration::from_secs(120), run.result()).await.unwrap_err();
+    check_warning(&logged, "workflow=default/one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_update_that_waits_for_a_worker_warns_too() {
     let engine = Embedded::in_memory().await;
+    let start = engine.client().start::<Hello>("one", "Ada");
     let logged = Logged::at(Level::WARN);
-    let run = engine.client().start::<Hello>("one", "Ada").await.unwrap();
-    let update = run.update_untyped("rename", Vec::new()).into_future();
-    drop(timeout(Duration::from_secs(3600), update).await);
-    let lines = logged.lines();
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("no worker takes the run's task"), "{lines:?}");
+    let both = start.with_update_untyped("rename", Vec::new()).into_future();
+    timeout(Duration::from_secs(120), both).await.unwrap_err();
+    check_warning(&logged, "workflow=default/one");
+    let other = abide::Client::new(engine.client().transport().clone());
+    let update = other.handle::<Hello>("one").update_untyped("rename", Vec::new()).into_future();
+    let logged = Logged::at(Level::WARN);
+    timeout(Duration::from_secs(120), update).await.unwrap_err();
+    check_warning(&logged, "workflow=default/one");
 }
 
 #[tokio::test]
@@ -155,6 +219,6 @@ async fn a_paused_run_and_one_that_is_delayed_do_not_warn() {
     let late = client.start::<Hello>("late", "Ada").delay(Duration::from_secs(86_400));
     let late = late.await.unwrap();
     let both = async { tokio::join!(paused.result(), late.result()) };
-    timeout(Duration::from_secs(3600), both).await.unwrap_err();
+    timeout(Duration::from_secs(120), both).await.unwrap_err();
     assert_eq!(logged.lines(), Vec::<String>::new());
 }

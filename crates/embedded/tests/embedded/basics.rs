@@ -1,10 +1,10 @@
 //! Runs with activities and sleeps, and how they end.
 
-use abide::{ActivityError, ClientError, Context, Worker, WorkerError};
-use abide_core::{
-    event::Fact,
+use abide::{
+    ActivityError, ClientError, Context, Worker, WorkerError,
     list::{RunFilter, RunStatus},
 };
+use abide_core::event::Fact;
 use abide_embedded::{Embedded, clock::Clock};
 use abide_sdk::{activity, workflow};
 use tokio::task::JoinSet;
@@ -132,7 +132,7 @@ async fn many_runs_at_once_on_a_file() {
         });
     }
     runs.join_all().await;
-    let filter = RunFilter { statuses: vec![RunStatus::Completed], ..RunFilter::default() };
+    let filter = RunFilter::new().status(RunStatus::Completed);
     assert_eq!(client.count_runs(filter).await.unwrap(), 200);
     running.stop().await;
     engine.shutdown().await;
@@ -164,10 +164,10 @@ async fn a_sleep_ends_when_the_clock_says_so_and_not_before() {
     assert_eq!(handle.describe().await.unwrap().status, RunStatus::Running);
     advance(&clock, seconds(1));
     handle.result().await.unwrap();
-    let begin = history[0].time;
+    let begin = history[0].time();
     assert_eq!(clock.now(), begin.saturating_add(month));
     let last = handle.history().await.unwrap().pop().unwrap();
-    assert_eq!(last.time, begin.saturating_add(month));
+    assert_eq!(last.time(), begin.saturating_add(month));
     running.stop().await;
 }
 

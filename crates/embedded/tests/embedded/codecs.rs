@@ -1,12 +1,16 @@
 //! Codecs from end to end: nothing readable reaches the engine, code sees what it always sees, and a
 //! missing key stops work without failing it.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use abide::{
-    ActivityContext, ActivityError, Client, ClientError, Codecs, Context, RetryPolicy,
+    ActivityContext, ActivityError, Client, ClientError, Codecs, Context, RawPayload, RetryPolicy,
     client::UpdateHandle,
-    codec::{CodecProblem, Compress, Key, KeyRing, LocalFolder, Offload},
+    codec::{
+        Codec, CodecError, CodecProblem, Compress, Key, KeyRing, LocalFolder, Offload, Payload,
+        encoded_payload,
+    },
+    future::BoxFuture,
 };
 use abide_core::{event::Fact, run::Refusal};
 use abide_embedded::Embedded;
@@ -26,7 +30,7 @@ fn secret(what: &str) -> String {
 async fn spin(ctx: ActivityContext, straw: String) -> Result<String, ActivityError> {
     if ctx.attempt() == 1 {
         ctx.heartbeat(&secret("heartbeat"))?;
-        return Err(ActivityError::new(secret("message")).details(&secret("details"))?);
+        return Err(ActivityError::new(secret("message")).details(&secret("details")));
     }
     let progress: Option<String> = ctx.heartbeat_details()?;
     assert_eq!(progress, Some(secret("heartbeat")));
@@ -155,14 +159,17 @@ async fn everything(folder: &Path, codecs: Codecs) {
     let refused = mill.update(Mill::RENAME, String::new()).await.unwrap_err();
     assert!(refused.to_string().contains(&secret("refusal")), "{refused}");
     let described = mill.describe().await.unwrap();
-    assert_eq!(described.memo["note"].data, format!("\"{}\"", secret("memo")));
+    assert_eq!(
+        described.memo::<RawPayload>("note").unwrap().unwrap().0.data,
+        format!("\"{}\"", secret("memo"))
+    );
     mill.signal(Mill::CLOSE, ()).await.unwrap();
     let names = mill.result().await.unwrap();
     assert_eq!(names[0], secret("signal"));
     assert!(names.contains(&secret("update")), "{names:?}");
     let first = client.handle::<Mill>("mill").run(mill.run_id().unwrap());
     let history = first.history().await.unwrap();
-    let failed = history.iter().find_map(|event| match &event.body.fact {
+    let failed = history.iter().find_map(|event| match event.fact() {
         Fact::ActivityStarted(started) => started.last_failure.clone(),
         _ => None,
     });
@@ -234,7 +241,8 @@ async fn a_run_whose_key_is_missing_waits_for_it() {
     let blind = engine.client().with_codecs(Codecs::new().encrypt(keys("old")));
     // Without codecs data is as it is, for programs that only look.
     let none = engine.client().handle::<Errand>("errand");
-    assert_eq!(none.describe().await.unwrap().memo["note"].metadata["key-id"], "new");
+    let note = none.describe().await.unwrap().memo::<RawPayload>("note").unwrap().unwrap();
+    assert_eq!(note.0.metadata["key-id"], "new");
     assert!(matches!(none.result().await, Err(ClientError::Payload(_))));
     match blind.handle::<Errand>("errand").result().await {
         Err(ClientError::Codec(error)) => assert_eq!(error.problem(), CodecProblem::Missing),
@@ -300,4 +308,144 @@ async fn a_key_that_is_used_for_other_content_is_refused() {
     mill.signal(Mill::NAME, "one").key("once").await.unwrap();
     let other = mill.signal(Mill::NAME, "two").key("once").await;
     assert!(matches!(other, Err(ClientError::Refused(Refusal::KeyReused(_)))), "{other:?}");
+}
+
+/// Sends whatever it is given as this encoding, with bytes that cannot be decoded.
+struct Forge(&'static str);
+
+impl Codec for Forge {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn reads(&self, _: &str) -> bool {
+        false
+    }
+
+    fn encode(&self, payloads: Vec<Payload>) -> BoxFuture<'_, Result<Vec<Payload>, CodecError>> {
+        Box::pin(
+            async move { Ok(payloads.iter().map(|_| encoded_payload(self.0, "{}")).collect()) },
+        )
+    }
+
+    fn decode(&self, _: Vec<Payload>) -> BoxFuture<'_, Result<Vec<Payload>, CodecError>> {
+        Box::pin(async { Err(CodecError::missing(self.0, "it reads nothing")) })
+    }
+}
+
+fn forger(engine: &Embedded, encoding: &'static str) -> GuestHandle {
+    engine.client().with_codecs(Codecs::new().with(Forge(encoding))).handle::<Guest>("guest")
+}
+
+/// Anyone who may send signals could stop the run otherwise.
+#[tokio::test]
+async fn a_forged_signal_stops_nothing() {
+    let codecs = Codecs::new().compress().encrypt(keys("k"));
+    let engine = Embedded::in_memory().await.with_codecs(codecs);
+    let running = Running::start(engine.worker().workflow::<Guest>().max_cached_runs(0));
+    let guest = engine.client().start::<Guest>("guest", "Ada").await.unwrap();
+    for encoding in ["codec/zlib", "codec/aes-256-gcm"] {
+        forger(&engine, encoding).signal(Guest::GIFT, "bomb").await.unwrap();
+    }
+    guest.signal(Guest::GIFT, "book").await.unwrap();
+    assert_eq!(guest.result().await.unwrap(), "Ada got book");
+    let viewer = engine.client().with_codecs(Codecs::new());
+    let history = viewer.handle::<Guest>("guest").history().await.unwrap();
+    let marked = |fact: &Fact| matches!(fact, Fact::MarkerRecorded(_));
+    assert_eq!(history.iter().filter(|event| marked(event.fact())).count(), 2);
+    running.stop().await;
+}
+
+/// A key or a codec may still come, so this waits; an operator may decide that none will.
+#[tokio::test]
+async fn a_signal_of_an_unknown_encoding_waits_until_it_is_skipped() {
+    let engine = Embedded::in_memory().await;
+    let worker = |codecs: Codecs| {
+        let client = engine.client().with_codecs(codecs);
+        Running::start(abide::Worker::new(&client).workflow::<Guest>())
+    };
+    let guest = engine.client().start::<Guest>("guest", "Ada").await.unwrap();
+    forger(&engine, "codec/unheard-of").signal(Guest::GIFT, "bomb").await.unwrap();
+    guest.signal(Guest::GIFT, "book").await.unwrap();
+    let waiting = worker(Codecs::new());
+    let trouble = loop {
+        if let Some(trouble) = guest.describe().await.unwrap().trouble {
+            break trouble.failure.message;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(trouble.contains("signal gift of event") && trouble.contains("codec"), "{trouble}");
+    waiting.stop().await;
+    let skipping = worker(Codecs::new().skip_unreadable_signals());
+    guest.repair().await.unwrap();
+    assert_eq!(guest.result().await.unwrap(), "Ada got book");
+    skipping.stop().await;
+}
+
+/// A reference is valid JSON: a handler that takes any JSON must not get it.
+#[tokio::test]
+async fn a_worker_without_codecs_takes_no_encoded_messages() {
+    let engine = Embedded::in_memory().await;
+    let worker = abide::Worker::new(&engine.client()).workflow::<Shelf>();
+    let running = Running::start(worker);
+    let shelf = engine.client().start::<Shelf>("shelf", ()).await.unwrap();
+    let forger = engine.client().with_codecs(Codecs::new().with(Forge("codec/reference")));
+    let forger = forger.handle::<Shelf>("shelf");
+    let told = |error: ClientError| assert!(error.to_string().contains("no codecs"), "{error}");
+    told(forger.update(Shelf::PUT, Thing::new()).await.unwrap_err());
+    told(forger.query(Shelf::HAS, Thing::new()).await.unwrap_err());
+    shelf.update(Shelf::PUT, book()).await.unwrap();
+    assert_eq!(shelf.result().await.unwrap(), [book()]);
+    running.stop().await;
+}
+
+/// Any JSON object of texts.
+type Thing = BTreeMap<String, String>;
+
+fn book() -> Thing {
+    [("title".to_owned(), "Tales".to_owned())].into()
+}
+
+#[derive(Default)]
+struct Shelf {
+    things: Vec<Thing>,
+}
+
+#[workflow]
+impl Shelf {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<Vec<Thing>> {
+        ctx.wait_until(abide::condition!("shelf.used", |it| !it.things.is_empty())).await?;
+        Ok(ctx.read(|shelf| shelf.things.clone()))
+    }
+
+    #[update]
+    fn put(&mut self, thing: Thing) {
+        self.things.push(thing);
+    }
+
+    #[query]
+    fn has(&self, thing: Thing) -> bool {
+        self.things.contains(&thing)
+    }
+}
+
+#[activity]
+async fn print_all() -> String {
+    "page ".repeat(1_000_000)
+}
+
+#[workflow]
+async fn printing(ctx: &Context) -> abide::Result<usize> {
+    Ok(ctx.local_activity(print_all, ()).await?.len())
+}
+
+/// Five megabytes that compress to little.
+#[tokio::test]
+async fn the_size_of_a_local_result_is_that_of_what_is_recorded() {
+    let engine = Embedded::in_memory().await.with_codecs(Codecs::new().compress());
+    let running = Running::start(engine.worker().workflow::<printing>().activity(print_all));
+    let printing = engine.client().start::<printing>("printing", ()).await.unwrap();
+    assert_eq!(printing.result().await.unwrap(), 5_000_000);
+    running.stop().await;
 }

@@ -144,7 +144,7 @@ async fn what_operators_do_takes_effect_once_per_key() {
     assert_eq!(error, ClientError::Refused(Refusal::RunClosed));
     let paused = |fact: &Fact| matches!(fact, Fact::RunPaused(_));
     let history = cart.history().await.unwrap();
-    assert_eq!(history.iter().filter(|event| paused(&event.body.fact)).count(), 1);
+    assert_eq!(history.iter().filter(|event| paused(event.fact())).count(), 1);
     running.stop().await;
 }
 

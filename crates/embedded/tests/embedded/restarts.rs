@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use abide::{Context, Worker};
 use abide_core::event::Fact;
-use abide_embedded::{Builder, Embedded, Limits, OpenError};
+use abide_embedded::{Builder, Embedded, OpenError};
 use abide_sdk::{activities, workflow};
 use abide_store_sqlite::OpenError as FileError;
 
@@ -56,8 +56,7 @@ fn worker(engine: &Embedded, gate: &Gate) -> Worker {
 
 /// An engine that does not wait for a lost worker to reconnect.
 fn impatient() -> Builder {
-    let limits = Limits { session_grace: Duration::ZERO, ..Limits::default() };
-    Embedded::builder().limits(limits)
+    Embedded::builder().worker_grace(Duration::ZERO)
 }
 
 /// Waits until the journey waits for its next signal.
@@ -67,7 +66,7 @@ async fn waiting(handle: &abide::WorkflowHandle<Journey>, times: usize) {
     while waits < times {
         let events = follower.next().await.unwrap().unwrap();
         let wait = |fact: &Fact| matches!(fact, Fact::TimerStarted(_));
-        waits += events.iter().filter(|event| wait(&event.body.fact)).count();
+        waits += events.iter().filter(|event| wait(event.fact())).count();
     }
 }
 

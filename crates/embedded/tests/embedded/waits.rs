@@ -3,12 +3,12 @@
 
 use abide::{
     ClientError, Context, Outcome,
-    client::{WaitKey, WaitsFollower},
+    client::WaitsFollower,
     condition,
-    list::{WaitEnd, WaitFilter, WaitKind},
+    list::{Wait, WaitEnd, WaitFilter, WaitKind},
     workflow,
 };
-use abide_core::{event::Mover, run::Refusal};
+use abide_core::run::Refusal;
 use abide_embedded::{Embedded, clock::Clock};
 
 use crate::world::{Running, advance, manual_clock, seconds};
@@ -24,7 +24,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         let paid = ctx.wait_until(condition!("order.paid", |order| order.paid));
-        let wait = paid.timeout(seconds(3600)).about("an order").actors(["anna"]);
+        let wait = paid.timeout(seconds(3600)).about("an order").actors(["anna"]).data("items", &3);
         let Outcome::InTime(()) = wait.await? else { return Ok("timed out".into()) };
         ctx.receive(Self::SHIP).await?;
         Ok("shipped".into())
@@ -40,7 +40,7 @@ impl Order {
 }
 
 /// The next change after which the run waits for exactly one thing.
-async fn next(follower: &mut WaitsFollower) -> abide::client::ShownWait {
+async fn next(follower: &mut WaitsFollower) -> Wait {
     loop {
         let mut waits = follower.next().await.unwrap().expect("the run is open");
         if let Some(wait) = waits.pop() {
@@ -63,35 +63,40 @@ async fn a_wait_is_listed_moved_and_followed() {
     let wait = next(&mut follower).await;
     assert_eq!((wait.kind, wait.name.as_str()), (WaitKind::Condition, "order.paid"));
     assert_eq!(wait.ended_by(), [WaitEnd::Condition, WaitEnd::Deadline]);
-    assert_eq!(wait.until, clock.now().saturating_add(seconds(3600)));
-    let details = wait.details.clone().unwrap();
-    assert_eq!((details.subject.as_str(), details.actors), ("an order", vec!["anna".into()]));
+    let until = clock.now().saturating_add(seconds(3600));
+    assert_eq!(wait.until, Some(until));
+    assert_eq!((wait.subject.as_str(), &*wait.actors), ("an order", &["anna".to_owned()][..]));
+    assert_eq!(wait.data::<u32>("items").unwrap().unwrap(), 3);
+    assert!(wait.concerns(&["anna"]) && !wait.concerns(&["bob"]));
 
-    let filter = WaitFilter {
-        kind: Some(WaitKind::Condition),
-        name: Some("order.paid".into()),
-        workflow: Some("order-1".into()),
-        workflow_type: Some("Order".into()),
-        until: Some(wait.until),
-        since_before: Some(clock.now().saturating_add(seconds(1))),
-        ..WaitFilter::default()
-    };
+    let filter = WaitFilter::new()
+        .kind(WaitKind::Condition)
+        .name("order.paid")
+        .workflow("order-1")
+        .workflow_type("Order")
+        .until(until)
+        .since_before(clock.now().saturating_add(seconds(1)));
     let [row] = client.waits(filter).take(10).await.unwrap().try_into().unwrap();
-    assert_eq!(WaitKey::from_bytes(&row.wait), Some(wait.key.clone()));
-    assert_eq!((row.until, row.timer), (wait.until, wait.timer.clone()));
+    assert_eq!((&row.key, row.kind, &row.name), (&wait.key, wait.kind, &wait.name));
+    assert_eq!((row.until, &row.timer), (wait.until, &wait.timer));
+    assert_eq!((&row.subject, &row.actors), (&wait.subject, &wait.actors));
+    assert_eq!(row.data::<u32>("items").unwrap().unwrap(), 3);
+    assert_eq!((row.workflow.as_str(), row.workflow_type.as_str()), ("order-1", "Order"));
+    assert_eq!(row.ended_by(), wait.ended_by());
     assert_eq!(handle.describe().await.unwrap().waits, std::slice::from_ref(&wait));
 
-    let later = wait.until.saturating_add(seconds(3600));
+    let later = until.saturating_add(seconds(3600));
     handle.reschedule_wait(wait.key.clone(), later).await.unwrap();
     let moved = next(&mut follower).await;
-    assert_eq!((&moved.key, moved.until, moved.moves), (&wait.key, later, 1));
-    assert!(matches!(moved.moved_by, Some(Mover::Outside { .. })), "{moved:?}");
+    assert_eq!((&moved.key, moved.until, moved.extensions), (&wait.key, Some(later), 1));
+    assert_eq!(moved.extended_by.as_deref(), Some(client.identity()));
     advance(&clock, seconds(3600));
     assert_eq!(handle.waits().await.unwrap(), [moved], "its old deadline has no effect");
 
     handle.signal(Order::PAY, ()).await.unwrap();
     let wait = next(&mut follower).await;
     assert_eq!((wait.kind, wait.name.as_str(), wait.timer), (WaitKind::Signal, "ship", None));
+    assert_eq!((wait.until, wait.subject.as_str()), (None, ""));
     let endless = handle.reschedule_wait(wait.key, later).await.unwrap_err();
     assert!(matches!(endless, ClientError::Refused(Refusal::NoDeadline(_))), "{endless:?}");
     handle.signal(Order::SHIP, ()).await.unwrap();

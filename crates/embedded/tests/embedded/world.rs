@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
+use abide::client::HistoryEvent;
 use abide::{Timestamp, Worker, WorkerError, WorkflowHandle};
-use abide_core::event::{Event, Fact};
+use abide_core::event::Fact;
 use abide_embedded::clock::{Clock, ManualClock};
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -70,10 +71,10 @@ impl Running {
 pub(crate) async fn until<W>(
     handle: &WorkflowHandle<W>,
     what: impl Fn(&Fact) -> bool,
-) -> Vec<Event> {
+) -> Vec<HistoryEvent> {
     let mut follower = handle.follow_history();
     let mut history = Vec::new();
-    while !history.iter().any(|event: &Event| what(&event.body.fact)) {
+    while !history.iter().any(|event: &HistoryEvent| what(event.fact())) {
         history.extend(follower.next().await.unwrap().expect("the run closed before"));
     }
     history

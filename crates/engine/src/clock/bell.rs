@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::monotonic_now;
+use crate::lock::lock;
 
 /// Handle of the thread.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ impl BellState {
 
     /// The map is consistent whenever the lock is released, also by a panic.
     fn lock(&self) -> MutexGuard<'_, Sleepers> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

@@ -1,6 +1,11 @@
 //! A driver whose node woke up after its lease was over, before the lease has looked at the clock.
 
-use std::{collections::BTreeSet, future::ready, time::Duration};
+use std::{
+    collections::BTreeSet,
+    future::ready,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use abide_core::{
     dispatch::{QueueKey, WorkKind, Worker},
@@ -53,8 +58,8 @@ fn node_without_lease() -> Node {
     let membership = Membership { lease, peers: Arc::new(Nobody) };
     let (store, clock) =
         (Arc::new(MemoryStore::default()), Arc::new(SystemClock) as Arc<dyn Clock>);
-    let (say, _) = mpsc::unbounded_channel();
-    Node::new(store, (clock, Limits::default()), "zombie".into(), 1, Some(&membership), say)
+    let (sender, _) = mpsc::unbounded_channel();
+    Node::new(store, (clock, Limits::default()), "zombie".into(), 1, Some(&membership), sender)
 }
 
 fn start(workflow: &WorkflowKey) -> Start {
@@ -84,7 +89,7 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     let queue =
         QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
     let worker = Worker { session: "one".into(), identity: "one".into(), build: None };
-    let (stream, mut given) = node.connect(worker.session.clone());
+    let (stream, mut given) = node.connect(worker.session.clone(), None);
     let credit = (queue.clone(), worker.clone());
     node.tell(NodeInput::Credit { stream, queue: credit.0, worker: credit.1, credits: 1 });
 
@@ -95,7 +100,8 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
 
     let (reply, _) = reply.await.expect("the caller is told");
     assert!(matches!(reply, Err(CallError::Reset)), "{reply:?}");
-    while let Ok((given, _)) = given.try_recv() {
+    let mut context = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some((given, _))) = given.poll_next(&mut context) {
         assert!(!matches!(given, Given::Work(_)), "{given:?}");
     }
     let (work, except) = (Work::Workflow, BTreeSet::new());

@@ -37,7 +37,7 @@ impl SetClock {
     /// The time of the system clock when this clock shows `at`.
     fn by_the_system(&self, at: Timestamp) -> Timestamp {
         let since = at.saturating_since(Timestamp::EPOCH);
-        if at.never() { at } else { Timestamp::EPOCH.saturating_add(since - self.ahead()) }
+        if at.is_never() { at } else { Timestamp::EPOCH.saturating_add(since - self.ahead()) }
     }
 }
 

@@ -20,11 +20,11 @@ use abide_engine::{Engine, Given};
 use abide_program::Node;
 
 use crate::{
+    links::Cluster,
     support::{
         Programs, activity, ask, ask_here, connect, programs, queue, repeat, start_call, target,
         wait_for_waits, work, workflow,
     },
-    wires::Cluster,
 };
 
 async fn insist<O: Operation + Sync>(engine: &Engine, operation: O) -> O::Answer {
@@ -224,7 +224,7 @@ async fn no_credit_is_lost_with_a_link() {
     let cluster = Cluster::of(2).await;
     let programs = programs([("short", vec![activity("work")])]);
     let worker = Worker { session: "one".into(), identity: "one".into(), build: None };
-    let session = cluster.engines[1].connect(worker);
+    let session = cluster.engines[1].connect(worker, None);
     for kind in [WorkKind::Workflow, WorkKind::Activity] {
         session.credit(queue(kind), 1);
     }

@@ -3,8 +3,11 @@
 mod cable;
 mod clocks;
 mod cluster;
+mod links;
+mod lists;
+mod loads;
 mod namespaces;
 mod recovery;
 mod runs;
 mod support;
-mod wires;
+mod turns;

@@ -1,16 +1,18 @@
 //! Lists show only configured namespaces: runs of a removed namespace are hidden, because no call can
 //! reach them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use abide_core::{
-    ids::WorkflowKey,
-    list::{RunFilter, WaitFilter},
+    ids::{RunId, WorkflowKey},
+    list::{RunFilter, WaitFilter, WaitKind, WaitRow},
     operation::{CallError, Count, CountRuns, ListRuns, ListWaits, Started},
+    tally::{Tallied, Tally, WaitTally},
+    time::Timestamp,
 };
 use abide_engine::{Engine, Options};
 use abide_program::Node;
-use abide_store::memory::MemoryStore;
+use abide_store::{Batch, Store, Write, memory::MemoryStore};
 
 use crate::support::{ask, connect, programs, start, start_call, work};
 
@@ -20,7 +22,7 @@ fn engine(store: &Arc<MemoryStore>, namespaces: &[&str]) -> Arc<Engine> {
     Arc::new(Engine::start(Arc::clone(store) as _, options))
 }
 
-/// Runs, their number, and waits.
+/// Runs, their number, and waits. Tallies agree with them.
 async fn listed(
     engine: &Engine,
     namespace: Option<&str>,
@@ -29,9 +31,45 @@ async fn listed(
     let runs = RunFilter { namespace: namespace.clone(), ..RunFilter::default() };
     let waits = WaitFilter { namespace, ..WaitFilter::default() };
     let shown = ask(engine, ListRuns { filter: runs.clone(), limit: None }).await?.rows.len();
-    let Count(counted) = ask(engine, CountRuns { filter: runs }).await?;
-    let waits = ask(engine, ListWaits { filter: waits, limit: None }).await?.rows.len();
-    Ok((shown, counted, waits))
+    let Count(counted) = ask(engine, CountRuns { filter: runs.clone() }).await?;
+    let ends = WaitTally {
+        namespace: waits.namespace.clone(),
+        known: BTreeSet::new(),
+        workflow_type: None,
+        kinds: BTreeSet::new(),
+        from: Timestamp::EPOCH,
+        interval: Duration::from_secs(100 * 365 * 24 * 3600),
+        intervals: 10,
+    };
+    let waits = ask(engine, ListWaits { filter: waits, limit: None }).await?.rows;
+    let total = |tallied: Tallied| tallied.groups.values().sum::<u64>();
+    assert_eq!(total(ask(engine, Tally::Runs(runs)).await?), counted);
+    let ending = waits.iter().filter(|wait| !wait.until.is_never()).count();
+    assert_eq!(total(ask(engine, Tally::Waits(ends)).await?), ending as u64);
+    Ok((shown, counted, waits.len()))
+}
+
+/// A wait with an end in this namespace.
+async fn put_wait(store: &dyn Store, namespace: &str) {
+    let workflow = WorkflowKey { namespace: namespace.into(), workflow: "waits".into() };
+    let shard = workflow.slot().shard();
+    let since = Timestamp::from_unix_millis(1_800_000_000_000);
+    let row = WaitRow {
+        run: RunId::from_parts(since, 1),
+        wait: "wait".into(),
+        namespace: workflow.namespace,
+        workflow: workflow.workflow,
+        workflow_type: "wait".into(),
+        kind: WaitKind::Timer,
+        name: String::new(),
+        since,
+        until: since.saturating_add(Duration::from_secs(60)),
+        timer: Some("timer".into()),
+        details: Default::default(),
+    };
+    let epoch = store.shard(shard).await.expect("a shard").epoch;
+    let batch = Batch { shard, epoch, writes: vec![Write::PutWait(row)] };
+    store.commit(batch).await.expect("it is written");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,6 +91,7 @@ async fn lists_show_no_namespace_that_is_not_configured() {
     assert_eq!(listed(&both, Some("former")).await, Ok((1, 1, 0)));
     worker.abort();
     both.shutdown().await;
+    put_wait(&*store, "former").await;
 
     let one = engine(&store, &["default"]);
     assert_eq!(listed(&one, None).await, Ok((1, 1, 1)));

@@ -8,13 +8,13 @@ use abide_core::{
     ids::{RunId, ShardId},
     limits::Limits,
     list::WaitRow,
-    operation::{Describe, Done, ListRuns, ListWaits, Pause, Repair},
+    operation::{CallError, Describe, Done, ListRuns, ListWaits, Pause, Repair},
     run::{Close, Description, Liveness, ResumeSource},
     time::Timestamp,
 };
 use abide_engine::{Engine, Options, clock::ManualClock};
 use abide_program::{Node, OnCancel, Program};
-use abide_store::{Batch, Store, WaitFilter, Write, memory::MemoryStore};
+use abide_store::{Batch, Store, WaitFilter, Write, memory::MemoryStore, rows::LogRow};
 use tokio::task::JoinHandle;
 
 use crate::support::{
@@ -101,6 +101,37 @@ async fn stop(engine: &Engine, worker: JoinHandle<()>) {
     worker.abort();
     drop(worker.await);
     engine.shutdown().await;
+}
+
+/// Only what needs the damaged run fails, and operators see it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_log_is_damaged_is_shown_and_others_are_served() {
+    let world = World::new(programs([("hello", vec![])]));
+    let engine = world.engine();
+    let run = start(&engine, "damaged", "hello").await;
+    engine.shutdown().await;
+    let shard = workflow("damaged").slot().shard();
+    let row = LogRow {
+        run,
+        sequence: 2,
+        first_event: 3,
+        events: b"no event"[..].into(),
+        notes: b""[..].into(),
+    };
+    let epoch = world.store.shard(shard).await.expect("the shard").epoch;
+    let batch = Batch { shard, epoch, writes: vec![Write::AppendLog(row)] };
+    world.store.commit(batch).await.expect("the log is damaged");
+
+    let engine = world.engine();
+    let refused = ask(&engine, Describe { target: target("damaged") }).await;
+    assert!(matches!(refused, Err(CallError::Unreadable { .. })), "{refused:?}");
+    let unreadable = engine.health().unreadable.expect("it is shown");
+    assert!(unreadable.reason.contains(&run.to_string()), "{unreadable:?}");
+    assert!(engine.figures().unreadable > 0);
+    let worker = world.worker(&engine);
+    start(&engine, "whole", "hello").await;
+    assert_eq!(closed(&engine, "whole").await.1, Close::Completed);
+    stop(&engine, worker).await;
 }
 
 /// How often an event of this name is in the history.

@@ -191,7 +191,7 @@ async fn credit_of_a_stream_that_was_replaced_counts_for_nothing() {
     let late = old.credits();
     let worker =
         Worker { session: "one".into(), identity: "one".into(), build: Some("build".into()) };
-    let mut new = engine.connect(worker);
+    let mut new = engine.connect(worker, None);
     let queue =
         QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
     late.give(queue.clone(), 10);

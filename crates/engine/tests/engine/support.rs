@@ -59,7 +59,7 @@ pub(crate) async fn closed(engine: &Engine, id: &str) -> (RunId, Close) {
 pub(crate) fn connect(engine: &Engine, session: &str) -> Session {
     let worker =
         Worker { session: session.into(), identity: session.into(), build: Some("build".into()) };
-    let session = engine.connect(worker);
+    let session = engine.connect(worker, None);
     for kind in [WorkKind::Workflow, WorkKind::Activity] {
         session.credit(queue(kind), 1000);
     }

@@ -167,8 +167,13 @@ const QUIET: &[&str] = &[
     "abide_store_faults_total{",
 ];
 
+/// A chore of the store that is done later if a read takes longer than five seconds, which depends on
+/// what else the machine runs.
+const CHORES: &str = "kind=\"upkeep\"";
+
 fn check_figures(figures: &str) -> Result<(), Finding> {
-    let quiet = |line: &&str| QUIET.iter().any(|quiet| line.contains(quiet));
+    let quiet =
+        |line: &&str| QUIET.iter().any(|quiet| line.contains(quiet)) && !line.contains(CHORES);
     let loud = figures.lines().filter(quiet).find(|line| !line.ends_with(" 0"));
     loud.map_or(Ok(()), |line| Err(Finding::new(format!("a figure is not zero: {line}"))))
 }

@@ -1,14 +1,20 @@
 //! All scenarios, one file each.
 
+mod all_streams;
+mod counts;
 mod foreign_namespace;
 mod forged_nodes;
 mod gigabyte;
 mod idle;
+mod large_buffer;
 mod lost_files;
 mod many_links;
+mod many_queues;
+mod small_parts;
 mod taken_ids;
 mod unfinished;
 mod unread;
+mod unread_work;
 mod worst_shapes;
 
 use std::{pin::Pin, time::Duration};
@@ -20,7 +26,7 @@ use crate::{Arena, Finding, Machine, Report};
 /// A scenario that takes longer than this counts as hanging.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// An attack that strangers may try.
+/// An attack that an unauthenticated client may try.
 #[derive(Debug)]
 pub struct Scenario {
     /// Name on the command line.
@@ -42,17 +48,17 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "taken-ids",
-        plays: "starts that name the run of somebody else",
+        plays: "starts with the run id of another client",
         play: |arena| Box::pin(taken_ids::play(arena)),
     },
     Scenario {
         name: "foreign-namespace",
-        plays: "a worker whose run reaches for the workflows of another namespace",
+        plays: "a worker that sends commands to workflows of another namespace",
         play: |arena| Box::pin(foreign_namespace::play(arena)),
     },
     Scenario {
         name: "forged-nodes",
-        plays: "messages of somebody who speaks as a node and does not know the secret",
+        plays: "messages of a client that claims to be a node but does not know the secret",
         play: |arena| Box::pin(forged_nodes::play(arena)),
     },
     Scenario {
@@ -76,9 +82,39 @@ pub const ALL: &[Scenario] = &[
         play: |arena| Box::pin(unread::play(arena)),
     },
     Scenario {
+        name: "unread-work",
+        plays: "workers that take the tasks of 400 runs of 2 MB and never read them, then a signal to each",
+        play: |arena| Box::pin(unread_work::play(arena)),
+    },
+    Scenario {
         name: "idle",
-        plays: "a thousand idle connections that answer pings, while others come",
+        plays: "a thousand idle connections that answer pings, while other clients connect",
         play: |arena| Box::pin(idle::play(arena)),
+    },
+    Scenario {
+        name: "small-parts",
+        plays: "waiting updates of very many empty payloads",
+        play: |arena| Box::pin(small_parts::play(arena)),
+    },
+    Scenario {
+        name: "many-queues",
+        plays: "workers that name thousands of queues",
+        play: |arena| Box::pin(many_queues::play(arena)),
+    },
+    Scenario {
+        name: "large-buffer",
+        plays: "200 signals of 2 MB to a run whose task is held",
+        play: |arena| Box::pin(large_buffer::play(arena)),
+    },
+    Scenario {
+        name: "all-streams",
+        plays: "as many streams of one address as the server has",
+        play: |arena| Box::pin(all_streams::play(arena)),
+    },
+    Scenario {
+        name: "counts",
+        plays: "thousands of counts of many runs at once",
+        play: |arena| Box::pin(counts::play(arena)),
     },
     Scenario {
         name: "gigabyte",

@@ -18,8 +18,8 @@ use crate::{Arena, Finding, Report, Victim, memory::Memory};
 /// Rows of a megabyte.
 const ROWS: usize = 56;
 
-/// Entries in the memo.
-const REMARKS: usize = 8_000;
+/// Entries in the memo, as small and as many as its limit allows.
+const REMARKS: usize = 5_000;
 
 /// How long nothing is read: longer than the server waits for readers.
 const HELD: Duration = Duration::from_secs(15);
@@ -71,11 +71,11 @@ fn workflow() -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: "large".into() }
 }
 
-/// A run whose history has 56 MB, and whose description has more than a megabyte in small parts.
+/// A run whose history has 56 MB, and whose description has thousands of small parts.
 pub(super) async fn large_run(victim: &Victim) -> Result<(), Finding> {
     let mut client: AbideClient<Channel> = AbideClient::new(victim.channel().await?);
     let remark = |number| {
-        (format!("remark-{number}"), Payload { data: vec![7; 100].into(), ..Payload::default() })
+        (format!("remark-{number}"), Payload { data: vec![7].into(), ..Payload::default() })
     };
     let spec = RunSpec {
         workflow_type: "large".into(),

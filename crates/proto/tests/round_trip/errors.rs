@@ -41,6 +41,7 @@ fn every_error() -> Vec<CallError> {
         Refusal::Paused,
         Refusal::NotPaused,
         Refusal::Held,
+        Refusal::NotBegun { begins_at: time(3) },
     ];
     let mut errors: Vec<_> = refusals.into_iter().map(CallError::Refused).collect();
     errors.extend([

@@ -1,6 +1,7 @@
 //! What the core says survives the way over the wire: every call, command, task, answer and error goes
 //! to bytes and comes back as it was.
 
+mod bounds;
 mod errors;
 mod operations;
 mod values;

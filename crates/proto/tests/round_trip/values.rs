@@ -151,6 +151,8 @@ pub(crate) fn child_spec() -> ChildSpec {
         parent_close: ParentClosePolicy::Abandon,
         reuse: ReusePolicy::Reject,
         retry_of: Some("first".into()),
+        attempt: 3,
+        recorded_retry: Some(RetryPolicy::default().non_retryable("T")),
     }
 }
 

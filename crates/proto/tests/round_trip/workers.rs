@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-fn every_ask() -> Vec<Ask> {
+pub(crate) fn every_ask() -> Vec<Ask> {
     let next = ContinueAsNew { spec: run_spec(), signals: vec![3, 4], updates: vec!["u".into()] };
     vec![
         Ask::ScheduleActivity(activity_spec()),

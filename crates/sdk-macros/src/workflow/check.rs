@@ -118,8 +118,8 @@ pub(super) fn check_init(init: Option<&(Ident, usize)>, run: &Signature) -> syn:
     match init {
         Some((ident, count)) if *count != 0 && *count != run.arguments.len() => {
             let message = format!(
-                "the first state is made from the arguments of the run: take all {} by reference, \
-                 or none",
+                "the initial state is created from the arguments of the run: take all {} by \
+                 reference, or none",
                 run.arguments.len()
             );
             Err(error(ident, message))

@@ -7,6 +7,7 @@ use syn::spanned::Spanned;
 use super::{
     approvals, handle,
     model::{Handler, Model},
+    neighbour,
 };
 
 /// The impl block, its constants, the trait impl that refers to them, and what clients call.
@@ -35,6 +36,7 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
     let (list, input, output, travels) =
         (signature.list(), signature.input(), &signature.output.value, signature.travels());
     let handle = handle::expand(model);
+    let (neighbours, neighbour) = neighbour::expand(model);
     let definition = quote!(::abide::__private::definition);
     let unfinished_handlers = model.unfinished_handlers.as_ref().map(|case| {
         let policy = quote!(#definition::UnfinishedHandlers);
@@ -61,12 +63,14 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
             type Arguments = #list;
             type Input = #input;
             type Output = #output;
+            #neighbours
 
             #init
             #run
         }
 
         #handle
+        #neighbour
     }
 }
 

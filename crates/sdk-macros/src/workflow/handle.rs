@@ -185,13 +185,13 @@ fn starts(model: &Model) -> TokenStream {
     quote!(#start #start_new)
 }
 
-fn has(model: &Model, name: &str) -> bool {
+pub(super) fn has(model: &Model, name: &str) -> bool {
     let named = |item: &ImplItem| matches!(item, ImplItem::Fn(method) if method.sig.ident == name);
     model.block.items.iter().any(named)
 }
 
 /// A name that no argument has.
-fn free(name: &str, signature: &Signature) -> Ident {
+pub(super) fn free(name: &str, signature: &Signature) -> Ident {
     let mut ident = format_ident!("{name}");
     while signature.idents.contains(&ident) {
         ident = format_ident!("{ident}_");

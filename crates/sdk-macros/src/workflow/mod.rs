@@ -8,6 +8,8 @@ mod expand;
 mod function;
 mod handle;
 mod model;
+mod neighbour;
+mod taken;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::ItemImpl;

@@ -11,6 +11,7 @@ use super::{
         check_handler, check_init, check_names, check_query, check_run, check_validator,
         refuse_output,
     },
+    taken,
 };
 use crate::{
     activity::{check_block, take_docs},
@@ -88,7 +89,7 @@ impl Parse for Declaration {
 impl Mark {
     const ALL: [Self; 5] = [Self::Run, Self::Init, Self::Signal, Self::Query, Self::Update];
 
-    const fn attribute(self) -> &'static str {
+    pub(super) const fn attribute(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Init => "init",
@@ -156,6 +157,7 @@ impl Model {
             [(Mark::Signal, &signals), (Mark::Query, &queries), (Mark::Update, &updates)]
         {
             check_names(mark, handlers)?;
+            taken::check(mark, handlers)?;
             if options.approvals.is_some() {
                 approvals::check(mark, handlers)?;
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide::{MoveError, Timestamp, prelude::*};
+use abide::{RescheduleError, Timestamp, prelude::*};
 use abide_embedded::clock::Clock as _;
 use abide_sdk_testing::TestEnvironment;
 
@@ -31,7 +31,7 @@ impl PlainTimer {
                 timer.wake_at
             });
             let updated = ctx.wait_until(condition!("wake-up.updated", |timer| timer.updated));
-            if updated.until(wake_at).await?.timed_out() {
+            if updated.until(wake_at).await?.is_timed_out() {
                 return Ok(ctx.now());
             }
         }
@@ -87,7 +87,7 @@ impl Approval {
         let approved = condition!("approval.approved", |approval| approval.approved);
         let wait = ctx.wait_until(approved).until(deadline).start();
         ctx.write(|approval| approval.deadline = wait.deadline());
-        let status = if wait.await?.timed_out() { "REJECTED" } else { "APPROVED" };
+        let status = if wait.await?.is_timed_out() { "REJECTED" } else { "APPROVED" };
         ctx.write(|approval| approval.status = status);
         Ok(status.into())
     }
@@ -99,7 +99,7 @@ impl Approval {
 
     /// The caller learns whether the extension counts.
     #[update]
-    fn extend_deadline(&mut self, to: Timestamp) -> Result<(), MoveError> {
+    fn extend_deadline(&mut self, to: Timestamp) -> Result<(), RescheduleError> {
         self.deadline.reset(to)
     }
 
@@ -153,7 +153,7 @@ struct MultiExtension {
     timer: Deadline,
     approved: bool,
     rejected: bool,
-    refused: Vec<MoveError>,
+    refused: Vec<RescheduleError>,
 }
 
 #[workflow]
@@ -210,7 +210,7 @@ async fn several_extensions_are_taken_until_somebody_has_approved() {
 struct Debounce {
     quiet: Deadline,
     texts: Vec<String>,
-    refused: Vec<MoveError>,
+    refused: Vec<RescheduleError>,
 }
 
 #[workflow]
@@ -256,7 +256,7 @@ struct Offer;
 impl Offer {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<Option<String>> {
-        Ok(ctx.receive(Self::ANSWER).timeout(hours(1)).await?.in_time())
+        Ok(ctx.receive(Self::ANSWER).timeout(hours(1)).await?.ok())
     }
 
     #[signal]

@@ -7,12 +7,11 @@ use abide::{
     Client, ClientError, Workflow, WorkflowHandle,
     client::Untyped,
     event::{Blocked, BlockedReason},
-    list::RunStatus,
+    list::{RunFilter, RunStatus},
     prelude::*,
 };
 use abide_core::{
     event::Fact,
-    list::RunFilter,
     run::{Liveness, ResumeSource},
 };
 
@@ -238,7 +237,7 @@ async fn a_blocked_run_goes_on_when_another_build_with_fitting_code_connects() {
     let wrong = site.work_as("wrong", |worker| worker.workflow::<OtherKey>());
     handle.signal_untyped("approve", Vec::new()).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
-    let filter = RunFilter { statuses: vec![RunStatus::ReplayBlocked], ..RunFilter::default() };
+    let filter = RunFilter::new().status(RunStatus::ReplayBlocked);
     assert_eq!(site.client().count_runs(filter.clone()).await.unwrap(), 1, "it can be found");
     // Both are there, as in a rolling deploy.
     let right = site.work_as("right", |worker| worker.workflow::<Approval>());

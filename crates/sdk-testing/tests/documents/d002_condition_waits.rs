@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use abide::{Worker, list::WaitKind, prelude::*};
-use abide_core::{
-    event::{Condition, Event, Fact, Origin},
-    list::WaitFilter,
+use abide::client::HistoryEvent;
+use abide::{
+    Worker,
+    list::{WaitFilter, WaitKind},
+    prelude::*,
 };
+use abide_core::event::{Condition, Fact, Origin};
 use abide_sdk_testing::{TestEnvironment, replay_history};
 
 use crate::site::{Site, count, names, timers, until};
@@ -23,7 +25,7 @@ impl Approval {
     async fn run(ctx: &Context<Self>, timeout: Option<Duration>) -> abide::Result<String> {
         let wait = ctx.wait_until(condition!("approval.ready", |approval| approval.ready));
         let approved = match timeout {
-            Some(timeout) => !wait.timeout(timeout).await?.timed_out(),
+            Some(timeout) => !wait.timeout(timeout).await?.is_timed_out(),
             None => wait.await.map(|()| true)?,
         };
         Ok(if approved { "approved".into() } else { "timed out".into() })
@@ -47,8 +49,8 @@ async fn environment() -> TestEnvironment {
 }
 
 /// What a history's conditions are known by, in order: opened, on its timer, at its end.
-fn conditions(history: &[Event]) -> Vec<Condition> {
-    let condition = |event: &Event| match &event.body.fact {
+fn conditions(history: &[HistoryEvent]) -> Vec<Condition> {
+    let condition = |event: &HistoryEvent| match event.fact() {
         Fact::WaitOpened(it) => Some(it.spec.condition.clone()),
         Fact::TimerStarted(it) => match it.spec.origin.clone() {
             Some(Origin::Condition { key, fingerprint }) => Some(Condition { key, fingerprint }),
@@ -88,7 +90,7 @@ async fn when_the_deadline_wins_the_timer_fires_and_a_task_times_the_wait_out() 
     assert_eq!(approval.result().await.unwrap(), "timed out");
     assert_eq!(env.now().saturating_since(begun), minutes(5));
     let history = approval.history().await.unwrap();
-    let facts: Vec<_> = history.iter().map(|event| event.body.fact.name()).collect();
+    let facts: Vec<_> = history.iter().map(|event| event.name()).collect();
     let [.., fired, scheduled, started, completed, timed_out, closed] = *facts else { panic!() };
     assert_eq!((fired, timed_out, closed), ("TimerFired", "WaitTimedOut", "RunCompleted"));
     assert_eq!([scheduled, started, completed], ["TaskScheduled", "TaskStarted", "TaskCompleted"]);
@@ -135,12 +137,12 @@ async fn a_wait_with_a_deadline_is_shown_as_one_wait() {
     let waits = site.client().waits(WaitFilter::default()).take(10).await.unwrap();
     let [wait] = &*waits else { panic!("not one wait: {waits:?}") };
     assert_eq!((wait.kind, wait.name.as_str()), (WaitKind::Condition, "approval.ready"));
-    assert_eq!((wait.since, wait.until), (since, due));
+    assert_eq!((wait.since, wait.until), (since, Some(due)));
 
     let shown = approval.describe().await.unwrap().waits;
     let [wait] = &*shown else { panic!("not one wait: {shown:?}") };
     assert_eq!((wait.kind, wait.name.as_str()), (WaitKind::Condition, "approval.ready"));
-    assert_eq!((wait.since, wait.until), (since, due));
+    assert_eq!((wait.since, wait.until), (since, Some(due)));
     assert!(wait.timer.is_some(), "and its deadline can be moved");
 
     worker.kill().await;
@@ -187,7 +189,7 @@ impl Payment {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         let paid = ctx.wait_until(condition!("paid", |payment| payment.paid)).timeout(minutes(5));
-        Ok(!paid.await?.timed_out())
+        Ok(!paid.await?.is_timed_out())
     }
 
     #[signal]

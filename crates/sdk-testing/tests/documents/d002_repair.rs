@@ -25,7 +25,7 @@ impl Approval {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         let ready = ctx.wait_until(condition!("ready", |it| it.ready)).timeout(minutes(5));
-        Ok(!ready.await?.timed_out())
+        Ok(!ready.await?.is_timed_out())
     }
 
     #[signal]
@@ -127,7 +127,11 @@ async fn repair_makes_a_lost_task_row_again_and_fires_nothing() {
     site.write("approval", rows.tasks.iter().map(deleted_task).collect()).await;
     site.reopen().await;
     let shown = handle(&site).waits().await.unwrap();
-    assert_eq!((shown.len(), shown[0].until), (1, site.now()), "the deadline that has passed");
+    assert_eq!(
+        (shown.len(), shown[0].until),
+        (1, Some(site.now())),
+        "the deadline that has passed"
+    );
     handle(&site).repair().await.unwrap();
     site.crash();
     let repaired = site.rows("approval").await;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use abide::{
     ClientError,
-    approval::{Answer, Approvals, Decision, Effect, Judgement, Refusal, Request, Status, Verdict},
+    approval::{
+        Answer, AnswerResult, Approvals, Decision, Effect, Refusal, Request, Status, Verdict,
+    },
     prelude::*,
 };
 use abide_sdk_testing::TestEnvironment;
@@ -35,7 +37,7 @@ impl Reviewed {
 
 async fn environment() -> TestEnvironment {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| {
+    let set_up = |worker: Worker| {
         worker
             .workflow::<Reviewed>()
             .workflow::<Simple>()
@@ -90,7 +92,7 @@ async fn the_status_and_all_attempts_are_told_by_a_query_with_name_reason_and_ti
     let standing = run.query(Reviewed::APPROVALS, ()).await.unwrap().requests.remove(0);
     assert_eq!((standing.status, standing.decision.as_deref()), (Status::Decided, Some("approve")));
     let [refused, taken] = &standing.entries[..] else { panic!("two attempts: {standing:?}") };
-    assert!(matches!(refused.judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
+    assert!(matches!(refused.result, AnswerResult::Refused(Refusal::NotAllowed { .. })));
     assert_eq!((taken.answer.approver(), taken.answer.reason()), ("ada", Some("looks right")));
     assert_eq!(taken.at, receipt.at);
 }
@@ -117,13 +119,13 @@ async fn a_duplicate_does_not_overwrite_an_earlier_decision() {
     run.signal(Levels::DECISION, Answer::approve("first", "ada")).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "third level was silent");
     let second = run.query(Levels::APPROVALS, ()).await.unwrap().requests.remove(1);
-    let judged: Vec<_> = second.entries.iter().map(|entry| &entry.judgement).collect();
+    let judged: Vec<_> = second.entries.iter().map(|entry| &entry.result).collect();
     assert!(matches!(
         judged[..],
         [
-            Judgement::Taken(_),
-            Judgement::Repeated,
-            Judgement::Refused(Refusal::AlreadyDecided { .. })
+            AnswerResult::Taken(_),
+            AnswerResult::Repeated,
+            AnswerResult::Refused(Refusal::AlreadyDecided { .. })
         ]
     ));
 }
@@ -150,7 +152,7 @@ impl Simple {
         let request = Request::new("simple").timeout(hours(1)).fallback(Decision::Reject);
         let verdict = ctx.approval(request).await?;
         let by = verdict.decided_by().join(", ");
-        Ok(if verdict.approved() { format!("yes, says {by}") } else { "no, by default".into() })
+        Ok(if verdict.is_approved() { format!("yes, says {by}") } else { "no, by default".into() })
     }
 }
 
@@ -176,10 +178,10 @@ impl Levels {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         for level in ["first", "second", "third"] {
             let verdict = ctx.approval(Request::new(level).timeout(hours(1))).await?;
-            if verdict.timed_out() {
+            if verdict.is_timed_out() {
                 return Ok(format!("{level} level was silent"));
             }
-            if !verdict.approved() {
+            if !verdict.is_approved() {
                 return Ok(format!("{level} level said no, by {:?}", verdict.decided_by()));
             }
         }
@@ -232,7 +234,7 @@ impl Escalating {
         let request = Request::new("expense").approver("ada").timeout(hours(1));
         let mut verdict = ctx.approval(request.clone()).await?;
         let mut note = "";
-        if verdict.timed_out() {
+        if verdict.is_timed_out() {
             note = ", escalated";
             let mail = ctx.activity(send_mail, "manager");
             mail.start_to_close(seconds(10)).await?;

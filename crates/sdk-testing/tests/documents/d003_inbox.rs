@@ -29,7 +29,7 @@ impl Asking {
             .timeout(hours(1))
             .max_extensions(2);
         let mut verdict = ctx.approval(request.clone()).await?;
-        if verdict.timed_out() {
+        if verdict.is_timed_out() {
             ctx.receive(Self::ASK_AGAIN).await?;
             verdict = ctx.approval(request.fallback(Decision::Reject)).await?;
         }
@@ -52,7 +52,7 @@ impl Both {
     async fn run(ctx: &Context<Self>) -> abide::Result<(bool, bool)> {
         let legal = ctx.approval(Request::new("legal").timeout(hours(1))).start();
         let finance = ctx.approval(Request::new("finance")).await?;
-        Ok((legal.await?.approved(), finance.approved()))
+        Ok((legal.await?.is_approved(), finance.is_approved()))
     }
 }
 
@@ -115,7 +115,11 @@ async fn the_list_comes_in_pages_the_most_urgent_first() {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let filter = WaitFilter { after: after.take(), ..WaitFilter::default() };
+        let filter = WaitFilter::new();
+        let filter = match after.take() {
+            Some(position) => filter.after(position),
+            None => filter,
+        };
         let page = client.approvals(filter).take(2).await.unwrap();
         let Some(last) = page.last() else { break };
         assert!(page.len() <= 2);
@@ -214,7 +218,7 @@ impl Slow {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         let budget = Request::new("budget").approver("ada").timeout(hours(1));
-        Ok(ctx.approval(budget).await?.approved())
+        Ok(ctx.approval(budget).await?.is_approved())
     }
 
     #[signal]
@@ -243,8 +247,8 @@ async fn a_move_of_the_deadline_during_a_handover_is_kept() {
     let worker = site.work(|worker| worker.workflow::<Slow>());
     let slow = site.client().handle::<Slow>("slow");
     let shown = slow.waits().await.unwrap().remove(0);
-    assert_eq!((shown.key, shown.since, shown.until), (wait.key, begun, begun + hours(5)));
-    assert_eq!(shown.details.unwrap().actors, ["grace"]);
+    assert_eq!((shown.key, shown.since, shown.until), (wait.key, begun, Some(begun + hours(5))));
+    assert_eq!(shown.actors, ["grace"]);
     site.pass(hours(4));
     slow.update(Slow::DECIDE, approve("grace")).await.unwrap();
     assert!(slow.result().await.unwrap());

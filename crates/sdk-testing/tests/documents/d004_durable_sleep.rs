@@ -233,7 +233,7 @@ impl Order {
             Outcome::TimedOut => {
                 // A signal that came too late for the wait is not lost: the next wait takes it.
                 let late = ctx.receive(Self::PAID).timeout(seconds(1)).await?;
-                Ok(late.in_time().map_or("timed out".into(), |by| format!("late: {by}")))
+                Ok(late.ok().map_or("timed out".into(), |by| format!("late: {by}")))
             }
         }
     }

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use abide::client::HistoryEvent;
 use abide::{ClientError, Worker, prelude::*};
 use abide_core::{
-    event::{Event, Fact, Origin},
+    event::{Fact, Origin},
     ids::ExecutionId,
 };
 use abide_sdk_testing::{ReplayError, TestEnvironment, replay_history};
@@ -159,7 +160,7 @@ struct Order;
 impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, timeout: Duration) -> abide::Result<Option<String>> {
-        Ok(ctx.receive(Self::PAID).timeout(timeout).await?.in_time())
+        Ok(ctx.receive(Self::PAID).timeout(timeout).await?.ok())
     }
 
     #[signal]
@@ -253,7 +254,7 @@ async fn a_timer_that_fires_during_a_task_is_never_lost() {
     LATER_TASK.open();
     slow.result().await.unwrap();
     let history = slow.history().await.unwrap();
-    let facts: Vec<_> = history.iter().map(|event| event.body.fact.name()).collect();
+    let facts: Vec<_> = history.iter().map(|event| event.name()).collect();
     let (closed, fired) = ("TaskCompleted", "TimerFired");
     let after = facts.iter().position(|name| *name == fired).unwrap();
     assert_eq!(facts[after - 1], closed, "numbered when the task had closed: {facts:?}");
@@ -276,7 +277,7 @@ async fn a_fact_and_the_task_that_it_causes_are_written_together() {
     assert_eq!((rows.due.len(), rows.waits.len()), (1, 1), "and the timer still has its rows");
     site.reopen().await;
     let history = site.client().handle::<Order>("order").history().await.unwrap();
-    assert_eq!(history.last().unwrap().body.fact.name(), "TaskScheduled");
+    assert_eq!(history.last().unwrap().name(), "TaskScheduled");
 }
 
 /// Every kind of thing that ends by time, one after the other.
@@ -293,9 +294,9 @@ impl Everything {
         let recorded = policy().recorded();
         let own = ctx.activity(Flaky::call, ()).retry(recorded).await?;
         ctx.sleep(minutes(1)).await?;
-        assert!(ctx.receive(Self::NOTHING).timeout(minutes(1)).await?.timed_out());
+        assert!(ctx.receive(Self::NOTHING).timeout(minutes(1)).await?.is_timed_out());
         let never = ctx.wait_until(condition!("never", |it| it.never));
-        assert!(never.timeout(minutes(1)).await?.timed_out());
+        assert!(never.timeout(minutes(1)).await?.is_timed_out());
         ctx.sleep(minutes(1)).await?;
         Ok(engine + own)
     }
@@ -323,7 +324,7 @@ impl SleepsInstead {
     }
 }
 
-async fn everything() -> Vec<Event> {
+async fn everything() -> Vec<HistoryEvent> {
     let env = TestEnvironment::new().await;
     let set_up = |worker: Worker| {
         worker.workflow::<Everything>().activities(Flaky::default()).max_cached_runs(0)

@@ -187,10 +187,7 @@ struct Nap;
 #[workflow]
 impl Nap {
     #[run]
-    async fn run(
-        ctx: &Context<Self>,
-        time: std::time::Duration,
-    ) -> abide::Result<abide::Timestamp> {
+    async fn run(ctx: &Context<Self>, time: std::time::Duration) -> abide::Result<Timestamp> {
         ctx.sleep(time).await?;
         Ok(ctx.now())
     }

@@ -25,7 +25,7 @@ impl<'a> OldWorker<'a> {
     pub(crate) fn connect(engine: &'a Embedded) -> Self {
         let worker =
             Worker { session: "old".into(), identity: "old".into(), build: Some("old".into()) };
-        let session = engine.engine().connect(worker);
+        let session = engine.engine().connect(worker, None);
         let queue = QueueKey {
             namespace: "default".into(),
             queue: "default".into(),
@@ -84,6 +84,8 @@ pub(crate) fn child(id: &str, workflow_type: &str) -> Ask {
         parent_close: Default::default(),
         reuse: Default::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }))
 }
 

@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
+use abide::client::HistoryEvent;
 use abide::{Client, Timestamp, Worker, WorkerError, WorkflowHandle, transport::ask};
 use abide_core::{
-    event::{Event, Fact, TimerSpec},
+    event::{Fact, TimerSpec},
     ids::{ShardId, WorkflowKey},
     list::{WaitFilter, WaitRow},
-    operation::{AwaitWaits, RunTarget},
+    operation::{AwaitWaits, Describe, RunTarget},
     run::Description,
 };
 use abide_embedded::{
@@ -101,7 +102,8 @@ impl Site {
 
     /// The current run of a workflow as it is shown.
     pub(crate) async fn shown(&self, workflow: &str) -> Description {
-        self.client().handle_untyped(workflow).describe().await.expect("it is there")
+        let target = RunTarget { workflow: key(workflow), run: None };
+        *self.client().ask(Describe { target }).await.expect("it is there")
     }
 
     /// How many rows the log of the run has: one more for each thing that was taken.
@@ -184,7 +186,7 @@ impl Working {
 pub(crate) async fn until<W>(
     handle: &WorkflowHandle<W>,
     what: impl Fn(&Fact) -> bool,
-) -> Vec<Event> {
+) -> Vec<HistoryEvent> {
     until_count(handle, 1, what).await
 }
 
@@ -193,29 +195,29 @@ pub(crate) async fn until_count<W>(
     handle: &WorkflowHandle<W>,
     count: usize,
     what: impl Fn(&Fact) -> bool,
-) -> Vec<Event> {
+) -> Vec<HistoryEvent> {
     let mut follower = handle.follow_history();
-    let mut history: Vec<Event> = Vec::new();
-    while history.iter().filter(|event| what(&event.body.fact)).count() < count {
+    let mut history: Vec<HistoryEvent> = Vec::new();
+    while history.iter().filter(|event| what(event.fact())).count() < count {
         history.extend(follower.next().await.unwrap().expect("the run closed before"));
     }
     history
 }
 
 /// The names of a history's events, without those of workflow tasks.
-pub(crate) fn names(history: &[Event]) -> Vec<&'static str> {
-    let names = history.iter().map(|event| event.body.fact.name());
+pub(crate) fn names(history: &[HistoryEvent]) -> Vec<&'static str> {
+    let names = history.iter().map(|event| event.name());
     names.filter(|name| !name.starts_with("Task")).collect()
 }
 
 /// How many events of this name a history has.
-pub(crate) fn count(history: &[Event], name: &str) -> usize {
-    history.iter().filter(|event| event.body.fact.name() == name).count()
+pub(crate) fn count(history: &[HistoryEvent], name: &str) -> usize {
+    history.iter().filter(|event| event.name() == name).count()
 }
 
 /// The timers that a history has started, in order.
-pub(crate) fn timers(history: &[Event]) -> Vec<TimerSpec> {
-    let timer = |event: &Event| match &event.body.fact {
+pub(crate) fn timers(history: &[HistoryEvent]) -> Vec<TimerSpec> {
+    let timer = |event: &HistoryEvent| match event.fact() {
         Fact::TimerStarted(started) => Some(started.spec.clone()),
         _ => None,
     };

@@ -75,9 +75,8 @@ impl Chain {
 async fn a_header_of_the_client_reaches_activities_children_and_next_runs() {
     let env = TestEnvironment::new().await;
     let propagate = PropagateHeaders::new(["tenant"]);
-    let set_up = |worker: abide::Worker| {
-        worker.workflow::<Chain>().activity(whose).interceptor(propagate.clone())
-    };
+    let set_up =
+        |worker: Worker| worker.workflow::<Chain>().activity(whose).interceptor(propagate.clone());
     let worker = env.worker(set_up).await.unwrap();
     let client = env.client().with_interceptor(Tenant("acme"));
     let chain = client.start::<Chain>("chain", 2).await.unwrap();
@@ -98,7 +97,7 @@ async fn a_header_of_the_client_reaches_activities_children_and_next_runs() {
 #[tokio::test]
 async fn in_the_handler_of_a_message_its_headers_come_first() {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| {
+    let set_up = |worker: Worker| {
         let propagate = PropagateHeaders::new(["tenant"]);
         worker.workflow::<Chain>().activity(whose).interceptor(propagate)
     };
@@ -208,9 +207,8 @@ async fn an_interceptor_sees_everything_once_also_with_replays() {
     let env = TestEnvironment::new().await;
     let notebook = Notebook::default();
     let noted = notebook.clone();
-    let set_up = |worker: abide::Worker| {
-        worker.workflow::<Order>().activity(whose).interceptor(noted.clone())
-    };
+    let set_up =
+        |worker: Worker| worker.workflow::<Order>().activity(whose).interceptor(noted.clone());
     let worker = env.worker(set_up).await.unwrap();
     env.fail_attempt(whose, 1, "busy");
     let client = env.client().with_interceptor(notebook.clone());
@@ -232,6 +230,8 @@ async fn an_interceptor_sees_everything_once_also_with_replays() {
     worker.restart().await.unwrap();
     assert_eq!(order.query(Order::TOTAL, ()).await.unwrap(), 5);
     order.signal(Order::CLOSE, ()).await.unwrap();
+    // A task that a restart interrupts is done again, with its messages.
+    env.settle().await;
     worker.restart().await.unwrap();
     order.result().await.unwrap();
     assert_eq!(
@@ -240,6 +240,7 @@ async fn an_interceptor_sees_everything_once_also_with_replays() {
             "call Update add",
             "message Update add",
             "call Query total",
+            "message Query total",
             "call Signal close",
             "message Signal close",
             "run ends true",
@@ -264,8 +265,7 @@ impl Interceptor for Gate {
 #[tokio::test]
 async fn a_message_that_is_refused_changes_nothing() {
     let env = TestEnvironment::new().await;
-    let set_up =
-        |worker: abide::Worker| worker.workflow::<Order>().activity(whose).interceptor(Gate);
+    let set_up = |worker: Worker| worker.workflow::<Order>().activity(whose).interceptor(Gate);
     let worker = env.worker(set_up).await.unwrap();
     let order = env.client().start::<Order>("order", ()).await.unwrap();
     let refused = order.update(Order::ADD, 1).await.unwrap_err();

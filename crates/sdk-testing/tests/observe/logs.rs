@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use abide::prelude::*;
+use abide::{client::HistoryEvent, prelude::*};
 use abide_sdk_testing::TestEnvironment;
 use tracing_subscriber::{Registry, fmt::MakeWriter, layer::SubscriberExt as _};
 
@@ -49,6 +49,19 @@ impl MakeWriter<'_> for Written {
     }
 }
 
+/// Two runs of a worker without activities, on a queue without another worker.
+async fn two_without_activities(env: &TestEnvironment) {
+    env.worker(|worker| worker.workflow::<Order>().queue("bare")).await.expect("accepted");
+    for id in ["bare-1", "bare-2"] {
+        let order = env.client().start::<Order>(id, ()).queue("bare").await.expect("accepted");
+        let mut history = order.follow_history();
+        let mut seen = Vec::new();
+        while !seen.iter().any(|event: &HistoryEvent| event.name() == "ActivityScheduled") {
+            seen.extend(history.next().await.expect("readable").expect("an open run"));
+        }
+    }
+}
+
 /// The only test of this program that sets the subscriber of the whole process: workflow code and
 /// activities run on other threads than the test.
 #[tokio::test]
@@ -67,6 +80,7 @@ async fn log_lines_carry_run_and_attempt_and_are_not_repeated() {
     env.skip(hours(1)).await;
     worker.restart().await.unwrap();
     order.result().await.unwrap();
+    two_without_activities(&env).await;
     let run = order.run_id().unwrap();
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     let lines = |of: &str| -> Vec<&str> {
@@ -89,6 +103,15 @@ async fn log_lines_carry_run_and_attempt_and_are_not_repeated() {
         )
     };
     assert_eq!(charged.len(), 2, "{text}");
+    let failed = "attempt 1 of charge failed (next in 1s if its time allows): busy";
+    let failed = lines(&format!("{failed} workflow=default/logged-order"));
+    assert!(failed.len() == 1 && failed[0].contains("WARN"), "{text}");
     assert!(charged[0].contains(&span("activity-1", 2)), "{}", charged[0]);
     assert!(charged[1].contains("activity_id=local-1/charge attempt="), "{}", charged[1]);
+    let bare = text.lines().filter(|line| line.contains("no activity is registered"));
+    let bare: Vec<_> = bare.collect();
+    assert_eq!(bare.len(), 1, "{text}");
+    for said in ["WARN", "default/bare-1", "of queue bare;", "add .activity(charge)"] {
+        assert!(bare[0].contains(said), "{}", bare[0]);
+    }
 }

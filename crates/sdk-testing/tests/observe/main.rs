@@ -2,6 +2,7 @@
 
 extern crate abide_sdk as abide;
 
+mod durations;
 mod interceptors;
 mod logs;
 mod metrics;

@@ -90,8 +90,7 @@ async fn long_life() -> Vec<SpanData> {
     let (provider, exporter, telemetry) = traced();
     let env = TestEnvironment::new().await;
     let its = telemetry.clone();
-    let set_up =
-        |worker: abide::Worker| worker.workflow::<Order>().activity(charge).interceptor(its);
+    let set_up = |worker: Worker| worker.workflow::<Order>().activity(charge).interceptor(its);
     let worker = env.worker(set_up).await.expect("it works");
     env.fail_attempt(charge, 1, "busy");
     let client = env.client().with_interceptor(telemetry);
@@ -202,7 +201,7 @@ async fn without_a_traced_client_the_run_begins_the_trace() {
     let (_provider, exporter, telemetry) = traced();
     let env = TestEnvironment::new().await;
     let set_up =
-        |worker: abide::Worker| worker.workflow::<Order>().activity(charge).interceptor(telemetry);
+        |worker: Worker| worker.workflow::<Order>().activity(charge).interceptor(telemetry);
     env.worker(set_up).await.unwrap();
     let order = env.client().start::<Order>("order", false).await.unwrap();
     order.result().await.unwrap();

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::{
-    Client, ClientError, Worker, WorkflowHandle,
-    event::{Event, Fact},
-    prelude::*,
-};
+use abide::client::HistoryEvent;
+use abide::{Client, ClientError, Worker, WorkflowHandle, event::Fact, prelude::*};
 use abide_core::run::{Refusal, ShownPhase};
 use abide_sdk_testing::TestEnvironment;
 use tokio::sync::{Mutex, mpsc};
@@ -264,8 +261,8 @@ async fn its_heartbeats_stop() {
     assert_eq!(details, Some(abide::payload::encode(&3_u32).unwrap()));
 }
 
-fn timeout_details(event: &Event) -> Option<abide_core::payload::Payloads> {
-    match &event.body.fact {
+fn timeout_details(event: &HistoryEvent) -> Option<abide_core::payload::Payloads> {
+    match event.fact() {
         Fact::ActivityTimedOut(timed_out) => Some(timed_out.failure.details.clone()),
         _ => None,
     }

@@ -206,8 +206,7 @@ impl Exporter {
             ctx.heartbeat(&1).map_err(ActivityError::from_source)?;
             tokio::task::yield_now().await;
         }
-        let cancelled = ActivityError::cancelled().details(&"half of it".to_owned());
-        Err(cancelled.map_err(ActivityError::from_source)?)
+        Err(ActivityError::cancelled().details(&"half of it".to_owned()))
     }
 
     /// Runs until the test lets it end, and hears of nothing.
@@ -298,7 +297,7 @@ async fn a_running_attempt_hears_of_it_by_its_heartbeats() {
     calling.runs().await;
     calling.cancel().await;
     assert_eq!(cancelled(&calling.call).await.unwrap(), "half of it");
-    calling.check("wait-for-cancel, and the attempt stops at its next heartbeat").await;
+    calling.check("`CancelAndWait`, and the attempt stops at its next heartbeat").await;
 }
 
 #[tokio::test]
@@ -308,7 +307,7 @@ async fn an_attempt_that_never_heartbeats_completes() {
     calling.cancel().await;
     calling.gate.send_replace(true);
     assert_eq!(calling.call.result().await.unwrap(), 7);
-    calling.check("wait-for-cancel, and the attempt never heartbeats").await;
+    calling.check("`CancelAndWait`, and the attempt sends no heartbeat").await;
 }
 
 #[tokio::test]
@@ -319,7 +318,7 @@ async fn the_run_does_not_wait_for_an_attempt_that_it_only_asks() {
     until(&calling.call, |fact| matches!(fact, Fact::ActivityCancelled(_))).await;
     calling.call.signal(Call::END, ()).await.unwrap();
     assert!(cancelled(&calling.call).await.is_some());
-    calling.check("try-cancel, and an attempt runs").await;
+    calling.check("`Cancel`, and an attempt runs").await;
 }
 
 #[tokio::test]
@@ -413,8 +412,7 @@ async fn parent(site: &Site, way: &str) -> WorkflowHandle<Parent> {
 
 #[tokio::test]
 async fn an_awaited_child_is_asked_to_cancel_itself() {
-    for (way, situation) in
-        [("wait", "wait-for-cancel of a child"), ("try", "try-cancel of a child")]
+    for (way, situation) in [("wait", "`CancelAndWait` of a child"), ("try", "`Cancel` of a child")]
     {
         let site = Site::open().await;
         let parent = parent(&site, way).await;

@@ -5,8 +5,8 @@ mod retry;
 mod schedule;
 
 use abide::{
-    Client, ClientError, WorkflowHandle, client::Handled, event::Event, ids::RunId,
-    list::RunStatus, payload, prelude::*,
+    Client, ClientError, WorkflowHandle, client::Handled, client::HistoryEvent, ids::RunId,
+    list::RunStatus, prelude::*,
 };
 use abide_core::event::Fact;
 use abide_embedded::{Embedded, Limits};
@@ -43,8 +43,8 @@ impl Sum {
 }
 
 /// The run that follows a run, by its last event.
-fn next_run(history: &[Event]) -> Option<RunId> {
-    match &history.last().unwrap().body.fact {
+fn next_run(history: &[HistoryEvent]) -> Option<RunId> {
+    match history.last().unwrap().fact() {
         Fact::RunContinuedAsNew(closed) => Some(closed.next_run),
         Fact::RunCompleted(closed) => closed.next_run,
         Fact::RunFailed(closed) => closed.next_run,
@@ -54,7 +54,7 @@ fn next_run(history: &[Event]) -> Option<RunId> {
 }
 
 /// The histories of all runs, from the first on.
-async fn chain<W: Handled>(first: &WorkflowHandle<W>) -> Vec<Vec<Event>> {
+async fn chain<W: Handled>(first: &WorkflowHandle<W>) -> Vec<Vec<HistoryEvent>> {
     let mut chain = vec![first.history().await.unwrap()];
     while let Some(next) = next_run(chain.last().unwrap()) {
         chain.push(first.run(next).as_ref().history().await.unwrap());
@@ -113,7 +113,7 @@ async fn an_update_that_is_not_finished_holds_a_run_that_returns_at_once() {
     assert_eq!(sum.result().await.unwrap(), 2);
     let runs = chain(&sum).await;
     assert_eq!(asked.result().await.unwrap(), next_run(&runs[0]).unwrap().to_string());
-    PAGE.check("the next run returns at once, and an update was not finished", &runs[1]);
+    PAGE.check("the next run returns immediately, and an update was not finished", &runs[1]);
 }
 
 /// Adds numbers until one is zero, and continues as new whenever it is advised to.
@@ -212,14 +212,14 @@ async fn the_next_run_has_other_options() {
     assert_eq!(run.result().await.unwrap(), 1);
     let next = run.describe().await.unwrap();
     assert_eq!((next.queue.as_str(), next.deadline.is_some()), ("large", true));
-    assert_eq!(payload::decode::<u32>(&[next.memo["stage"].clone()]).unwrap(), 2);
+    assert_eq!(next.memo::<u32>("stage").unwrap().unwrap(), 2);
     PAGE.check("a run continues as new with other options", &run.history().await.unwrap());
 }
 
 #[tokio::test]
 async fn the_next_run_is_of_another_type() {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| worker.workflow::<Caterpillar>().workflow::<Butterfly>();
+    let set_up = |worker: Worker| worker.workflow::<Caterpillar>().workflow::<Butterfly>();
     env.worker(set_up).await.unwrap();
     let run = caterpillar(&env.client(), "fly").await;
     assert_eq!(run.result().await.unwrap(), 7);
@@ -240,7 +240,7 @@ async fn options_that_cannot_be_are_named() {
 
 /// An engine whose histories are long soon, and its run.
 async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
-    let now = abide::Timestamp::from_unix_millis(1_800_000_000_000);
+    let now = Timestamp::from_unix_millis(1_800_000_000_000);
     let clock = abide_embedded::clock::ManualClock::new(now);
     let clock = std::sync::Arc::new(clock);
     let engine = Embedded::builder().limits(soon_long()).clock(clock.clone()).in_memory().await;
@@ -248,7 +248,7 @@ async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
     let run = caterpillar(&engine.client(), plan).await;
     let mut follower = run.follow_history();
     while let Some(events) = follower.next().await.unwrap() {
-        let slept = events.iter().any(|event| matches!(event.body.fact, Fact::TimerStarted(_)));
+        let slept = events.iter().any(|event| matches!(event.fact(), Fact::TimerStarted(_)));
         if slept {
             use abide_embedded::clock::Clock;
             clock.move_to(clock.now().saturating_add(seconds(1)));

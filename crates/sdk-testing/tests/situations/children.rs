@@ -36,11 +36,11 @@ impl Kid {
     #[run]
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<u32> {
         match plan.as_str() {
-            "fail" => Err(Error::fail("no luck")),
+            "fail" => Err(Error::new("no luck")),
             "stay" => ctx.receive(Self::GO).await,
             "sleep" => ctx.sleep(hours(1)).await.map(|()| 0),
             "go on" => Err(ctx.continue_as_new("8".to_owned())),
-            "third time" if ctx.attempt() < 3 => Err(Error::fail("not yet")),
+            "third time" if ctx.attempt() < 3 => Err(Error::new("not yet")),
             "third time" => Ok(3),
             "buy" => ctx.child::<Self>("till", "pay").await,
             "pay" => ctx.activity(charge, 100).retry(RetryPolicy::once()).await,
@@ -56,7 +56,7 @@ impl Kid {
 #[activity]
 async fn charge(cents: u32) -> Result<u32, ActivityError> {
     let declined = ActivityError::new("the card has expired").error_type("Declined");
-    Err(declined.details(&cents)?)
+    Err(declined.details(&cents))
 }
 
 /// A parent that has one child, or several attempts at one.
@@ -91,8 +91,7 @@ impl Parent {
 
 async fn environment() -> TestEnvironment {
     let env = TestEnvironment::new().await;
-    let set_up =
-        |worker: abide::Worker| worker.workflow::<Parent>().workflow::<Kid>().activity(charge);
+    let set_up = |worker: Worker| worker.workflow::<Parent>().workflow::<Kid>().activity(charge);
     env.worker(set_up).await.unwrap();
     env
 }
@@ -214,7 +213,7 @@ impl Witness {
     async fn run(ctx: &Context<Self>, attempts: u32) -> abide::Result<String> {
         let policy = RetryPolicy::default().maximum_attempts(attempts);
         let failed = ctx.child::<Kid>("kid", "fail").retry(policy).await;
-        let Err(Error::Child(failed)) = failed else { return Err(Error::fail("no failure")) };
+        let Err(Error::Child(failed)) = failed else { return Err(Error::new("no failure")) };
         let ChildFailure { workflow, retry_state, not_started, .. } = *failed;
         assert!(not_started.is_none());
         Ok(format!("{workflow}: {retry_state:?}"))
@@ -244,6 +243,16 @@ async fn the_parent_retries_the_child() {
         crate::site::timers(&history).into_iter().map(|timer| timer.origin).collect();
     let origin = abide::event::Origin::ChildWorkflowRetry { workflow: "kid".into() };
     assert_eq!(first, [Some(origin)]);
+    let state = |event: &abide::client::HistoryEvent| match event.fact() {
+        abide_core::event::Fact::ChildFailed(failed) => Some(failed.retry_state),
+        _ => None,
+    };
+    let states: Vec<_> = history.iter().filter_map(state).collect();
+    assert_eq!(states, [RetryState::InProgress, RetryState::MaximumAttemptsReached]);
+    for (id, attempt) in [("kid", 1), ("kid-attempt-2", 2)] {
+        let shown = env.client().handle::<Kid>(id).describe().await.unwrap();
+        assert_eq!(shown.attempt, attempt);
+    }
 }
 
 #[tokio::test]
@@ -253,8 +262,8 @@ async fn a_child_with_a_schedule_ends_when_it_is_cancelled() {
     let failures = failure(&parent).await;
     assert_eq!(failures[1].kind, FailureKind::Cancelled);
     let kid = env.client().handle::<Kid>("kid").describe().await.unwrap();
-    assert_eq!(kid.memo.len(), 1);
-    let runs = abide::list::RunFilter { workflow: Some("kid".into()), ..Default::default() };
+    assert_eq!(kid.memo_names().count(), 1);
+    let runs = abide::list::RunFilter::new().workflow("kid");
     assert_eq!(env.client().count_runs(runs).await.unwrap(), 3, "at one, at two, and the next");
     PAGE.check("a child with a cron schedule is cancelled", &parent.history().await.unwrap());
 }

@@ -2,7 +2,7 @@
 //! from a run, an update and a query to the client.
 
 use abide::{TypedError, prelude::*};
-use abide_sdk_testing::TestEnvironment;
+use abide_sdk_testing::{TestEnvironment, typed_error};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
@@ -136,6 +136,22 @@ async fn environment() -> TestEnvironment {
 async fn payment(how: &str) -> Result<String, abide::ClientError> {
     let env = environment().await;
     env.client().start::<Payment>("payment", how.to_owned()).await.unwrap().result().await
+}
+
+#[tokio::test]
+async fn the_error_of_a_mock_keeps_its_type() {
+    let env = environment().await;
+    let other = || CardExpired { last4: "9999".into() };
+    env.mock(charge, move |_| Err::<u32, _>(typed_error(other())));
+    let payment = env.client().start::<Payment>("payment", "charge").await.unwrap();
+    assert_eq!(payment.result().await.unwrap(), "9999 has expired");
+
+    // Without its value it still has its name, which policies name.
+    let charged = env.mock(charge, |_| Err::<u32, _>(expired()));
+    let careless = env.client().start::<Careless>("careless", ()).await.unwrap();
+    let failed = careless.result().await.unwrap_err();
+    assert!(failed.to_string().contains("4242"), "{failed}");
+    assert_eq!(charged.count(), 1, "it is not retried");
 }
 
 #[tokio::test]

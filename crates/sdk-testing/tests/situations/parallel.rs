@@ -235,7 +235,7 @@ async fn a_tree_of_children_has_a_history_for_each_part() {
 #[tokio::test]
 async fn what_is_done_is_not_done_again_after_a_crash() {
     let mut site = Site::open().await;
-    let set_up = |worker: abide::Worker| {
+    let set_up = |worker: Worker| {
         worker.workflow::<Many>().activity(double).activity(add).max_concurrent_activities(1)
     };
     let worker = site.work(set_up);
@@ -303,7 +303,7 @@ async fn too_many_at_once_are_refused() {
     site.work(|worker| worker.workflow::<Unbounded>());
     let unbounded = site.client().start::<Unbounded>("unbounded", ()).await.unwrap();
     let history = until(&unbounded, |fact| matches!(fact, Fact::TaskFailed(_))).await;
-    PAGE.check("more than ten thousand at once", &history);
+    PAGE.check("more than ten thousand concurrently", &history);
     unbounded.terminate("enough").await.unwrap();
     assert!(matches!(unbounded.result().await, Err(ClientError::RunTerminated(_))));
 }

@@ -1,11 +1,8 @@
 //! Sagas: steps that are undone when a later one fails.
 
-use abide::{
-    ClientError, UndoFailure, WorkflowHandle,
-    event::{Event, Fact},
-    prelude::*,
-};
-use abide_sdk_testing::{Asked, TestEnvironment, asked, replay_history};
+use abide::client::HistoryEvent;
+use abide::{ClientError, UndoFailure, WorkflowHandle, event::Fact, prelude::*};
+use abide_sdk_testing::{Step, TestEnvironment, replay_history, steps};
 
 use crate::table::page;
 
@@ -54,12 +51,12 @@ fn parts(parts: &[&str]) -> Vec<String> {
     parts.iter().map(|&part| part.into()).collect()
 }
 
-fn booked(part: &str) -> Asked {
-    Asked::activity(book, part)
+fn booked(part: &str) -> Step {
+    Step::activity(book, part)
 }
 
-fn given_back(part: &str) -> Asked {
-    Asked::activity(give_back, part)
+fn given_back(part: &str) -> Step {
+    Step::activity(give_back, part)
 }
 
 async fn environment() -> TestEnvironment {
@@ -78,7 +75,7 @@ async fn travel(
     env: &TestEnvironment,
     wanted: &[&str],
     at_once: bool,
-) -> (Result<usize, ClientError>, Vec<Event>) {
+) -> (Result<usize, ClientError>, Vec<HistoryEvent>) {
     let trip = env.client().start::<Trip>("trip", (parts(wanted), at_once)).await.unwrap();
     let result = trip.result().await;
     let history = trip.history().await.unwrap();
@@ -117,7 +114,7 @@ async fn a_step_fails() {
     assert!(undo_failures(&error).is_empty());
     PAGE.check("a step fails: the others are undone, the last first", &history);
     let undone = [given_back("bike"), given_back("car")];
-    assert_eq!(asked(&history)[3..5], undone);
+    assert_eq!(steps(&history)[3..5], undone);
 }
 
 #[tokio::test]
@@ -133,7 +130,7 @@ async fn all_are_undone_at_once() {
     let env = environment().await;
     let (result, history) = travel(&env, &["car", "bike", "room"], true).await;
     assert_eq!(message(&result.unwrap_err()), "activity book failed: no room is free");
-    PAGE.check("the steps are undone at once", &history);
+    PAGE.check("the steps are undone concurrently", &history);
 }
 
 #[tokio::test]
@@ -159,7 +156,7 @@ async fn what_cannot_be_undone_is_told() {
             PAGE.check("a step cannot be undone: the others are", &history);
         }
         for part in ["bike", "flight", "car"] {
-            assert!(asked(&history).contains(&given_back(part)), "{part}");
+            assert!(steps(&history).contains(&given_back(part)), "{part}");
         }
     }
 }
@@ -193,7 +190,7 @@ async fn a_cancel_request_undoes_all() {
     assert!(matches!(trip.result().await, Err(ClientError::RunCancelled(_))));
     let history = trip.history().await.unwrap();
     PAGE.check("a cancel request: all is undone", &history);
-    assert_eq!(asked(&history)[3..], [given_back("bike"), given_back("car"), Asked::CancelRun]);
+    assert_eq!(steps(&history)[3..], [given_back("bike"), given_back("car"), Step::CancelRun]);
 }
 
 #[tokio::test]
@@ -232,7 +229,7 @@ async fn a_lost_worker_undoes_nothing_twice() {
         let (result, history) = travel(&env, &["car", "bike", "room"], false).await;
         assert_eq!(message(&result.unwrap_err()), "activity book failed: no room is free");
         let undone = [given_back("bike"), given_back("car")];
-        assert_eq!(asked(&history)[3..5], undone, "task {lost}");
+        assert_eq!(steps(&history)[3..5], undone, "task {lost}");
         PAGE.check("the worker is lost at any step", &history);
     }
 }
@@ -252,7 +249,7 @@ async fn a_crash_in_the_middle_of_undoing() {
     let history = trip.history().await.unwrap();
     PAGE.check("engine and worker crash while steps are undone", &history);
     let undone = [given_back("bike"), given_back("car")];
-    assert_eq!(asked(&history)[3..5], undone);
+    assert_eq!(steps(&history)[3..5], undone);
 }
 
 /// Undoes because of an answer, not of an error.
@@ -351,7 +348,7 @@ async fn a_saga_within_a_saga() {
     assert_eq!(trip.result().await.unwrap(), "tent for Ada");
     let history = trip.history().await.unwrap();
     PAGE.check("a saga within a saga fails, and the outer one goes on", &history);
-    assert_eq!(asked(&history)[3..5], [given_back("car"), booked("tent")]);
+    assert_eq!(steps(&history)[3..5], [given_back("car"), booked("tent")]);
 }
 
 /// Goes on in a new run in the middle of a saga.
@@ -379,7 +376,7 @@ async fn a_saga_that_continues_as_new_is_not_undone() {
     assert_eq!(trip.result().await.unwrap(), 2);
     let first = trip.clone().run(trip.run_id().unwrap());
     let history = first.history().await.unwrap();
-    assert!(matches!(history.last().unwrap().body.fact, Fact::RunContinuedAsNew(_)));
+    assert!(matches!(history.last().unwrap().fact(), Fact::RunContinuedAsNew(_)));
     PAGE.check("the steps continue as new: nothing is undone", &history);
 }
 

@@ -2,7 +2,7 @@
 //! the caller sees"; a test plays a situation through the real engine and compares the events with what
 //! its row says.
 
-use abide::event::Event;
+use abide::client::HistoryEvent;
 
 /// A page of the guide with its rows.
 pub(crate) struct Page {
@@ -43,8 +43,8 @@ impl Page {
     }
 
     /// Compares the events of a situation with a history.
-    pub(crate) fn check(&self, situation: &str, history: &[Event]) {
-        let told: Vec<_> = history.iter().map(|event| event.body.fact.name()).collect();
+    pub(crate) fn check(&self, situation: &str, history: &[HistoryEvent]) {
+        let told: Vec<_> = history.iter().map(|event| event.name()).collect();
         self.row(situation).check(&told);
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use abide::{ClientError, WorkflowHandle, event::Event, prelude::*};
+use abide::{ClientError, WorkflowHandle, client::HistoryEvent, prelude::*};
 use abide_core::event::Fact;
 use abide_sdk_testing::TestEnvironment;
 
@@ -57,12 +57,12 @@ async fn counting(env: &TestEnvironment) -> Arc<AtomicU32> {
     calls
 }
 
-async fn history(order: &WorkflowHandle<Order>) -> Vec<Event> {
+async fn history(order: &WorkflowHandle<Order>) -> Vec<HistoryEvent> {
     order.history().await.unwrap()
 }
 
-fn attempts(history: &[Event]) -> Vec<u32> {
-    let attempt = |event: &Event| match &event.body.fact {
+fn attempts(history: &[HistoryEvent]) -> Vec<u32> {
+    let attempt = |event: &HistoryEvent| match event.fact() {
         Fact::ActivityStarted(started) => Some(started.attempt),
         _ => None,
     };
@@ -229,7 +229,9 @@ impl Shop {
 }
 
 /// What came of the shop, and its history.
-async fn shop(set_up: impl FnOnce(&TestEnvironment)) -> (Result<String, ClientError>, Vec<Event>) {
+async fn shop(
+    set_up: impl FnOnce(&TestEnvironment),
+) -> (Result<String, ClientError>, Vec<HistoryEvent>) {
     let env = TestEnvironment::new().await;
     set_up(&env);
     env.worker(|worker| worker.workflow::<Shop>()).await.unwrap();

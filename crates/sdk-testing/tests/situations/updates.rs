@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use abide::{
     ConflictPolicy,
+    client::HistoryEvent,
     client::{ClientError, StartedWithUpdate, UpdateState},
-    event::Event,
     prelude::*,
 };
 use abide_core::run::{Close, Refusal};
@@ -30,7 +30,7 @@ impl Tab {
     async fn run(ctx: &Context<Self>) -> abide::Result<u64> {
         let end = ctx.receive(Self::CLOSE).await?;
         match end.as_str() {
-            "fail" => Err(Error::fail("the till is broken")),
+            "fail" => Err(Error::new("the till is broken")),
             "continue" => Err(ctx.continue_as_new(())),
             _ => Ok(ctx.read(|tab| tab.cents)),
         }
@@ -98,7 +98,7 @@ async fn tab(env: &TestEnvironment) -> TabHandle {
 }
 
 async fn check<W>(situation: &str, handle: &abide::WorkflowHandle<W>) {
-    let history: Vec<Event> = handle.history().await.unwrap();
+    let history: Vec<HistoryEvent> = handle.history().await.unwrap();
     PAGE.check(situation, &history);
 }
 
@@ -107,7 +107,7 @@ async fn handlers_do_it_at_once_or_later() {
     let env = environment().await;
     let tab = tab(&env).await;
     assert_eq!(tab.update(Tab::PAY, 5).await.unwrap(), 5);
-    check("the handler does it at once", &tab).await;
+    check("the handler is synchronous", &tab).await;
 
     let env = environment().await;
     let tab = self::tab(&env).await;

@@ -1,7 +1,7 @@
 //! Changes of code while runs are open: a patch and its end.
 
-use abide::{Workflow, client::Handled, event::Event, list::RunStatus, prelude::*};
-use abide_sdk_testing::{Asked, TestEnvironment, TestWorker, asked};
+use abide::{Workflow, client::Handled, client::HistoryEvent, list::RunStatus, prelude::*};
+use abide_sdk_testing::{Step, TestEnvironment, TestWorker, steps};
 
 use crate::table::page;
 
@@ -153,7 +153,7 @@ impl Story {
     }
 
     /// Lets the run end with this code, which fits.
-    async fn ends_with<W>(mut self) -> (String, Vec<Event>)
+    async fn ends_with<W>(mut self) -> (String, Vec<HistoryEvent>)
     where
         W: Workflow<Arguments = (), Output = String> + Handled,
     {
@@ -165,7 +165,7 @@ impl Story {
     }
 
     /// Shows what blocks the run with this code, which does not fit.
-    async fn blocks_with<W: Workflow>(&mut self) -> (String, Vec<Event>) {
+    async fn blocks_with<W: Workflow>(&mut self) -> (String, Vec<HistoryEvent>) {
         self.deploy::<W>().await;
         self.signal("arrived").await;
         let order = self.env.client().handle_untyped("order-1");
@@ -175,8 +175,8 @@ impl Story {
     }
 }
 
-fn patch() -> Asked {
-    Asked::Patch("check-fraud".into())
+fn patch() -> Step {
+    Step::Patch("check-fraud".into())
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn a_patched_run_fits_the_deprecated_patch() {
 #[tokio::test]
 async fn a_new_run_of_the_deprecated_patch() {
     let (_, history) = Story::past::<Deprecated>().await.ends_with::<Deprecated>().await;
-    assert!(asked(&history).contains(&patch()));
+    assert!(steps(&history).contains(&patch()));
     PAGE.check("a run begins with the deprecated patch", &history);
 }
 
@@ -227,7 +227,7 @@ async fn a_deprecated_patch_can_be_taken_back() {
 #[tokio::test]
 async fn new_code_without_the_patch_leaves_no_marker() {
     let (_, history) = Story::past::<Gone>().await.ends_with::<Gone>().await;
-    assert!(!asked(&history).contains(&patch()));
+    assert!(!steps(&history).contains(&patch()));
     PAGE.check("a run begins after the line was removed", &history);
 }
 

@@ -4,18 +4,20 @@ use std::{
     collections::BTreeMap,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
+
+use crate::lock::lock;
 
 /// Asks an attempt to stop; all clones are the same token.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CancelState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CancelState {
     cancelled: bool,
     waiting: BTreeMap<u64, Waker>,
     /// How many futures have waited so far; the next one gets this number.
@@ -47,9 +49,8 @@ impl CancelToken {
         Cancelled { token: self.clone(), number: None }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CancelState> {
+        lock(&self.state)
     }
 }
 

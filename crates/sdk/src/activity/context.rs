@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abide_core::{
     attempt::ActivityToken,
-    ids::{ExecutionId, RunId, WorkflowKey},
+    ids::{ActivityId, ExecutionId, RunId, WorkflowId, WorkflowKey},
     payload::Payloads,
     run::ActivityGiven,
 };
@@ -12,7 +12,7 @@ use abide_core::{
 use super::{ActivityError, CancelToken, Cancelled};
 use crate::{
     interceptor,
-    payload::{self, AsPayload, PayloadError},
+    payload::{self, PayloadError, PayloadValue},
 };
 
 /// The facts about an attempt.
@@ -50,14 +50,36 @@ impl ActivityContext {
         Self { info: Arc::new(info), link, cancel }
     }
 
-    /// Everything that is known about the attempt.
+    /// Everything that is known about the attempt, as the engine says it. For Abide's own crates.
+    #[doc(hidden)]
     pub fn info(&self) -> &ActivityInfo {
         &self.info
     }
 
+    /// The id of the activity, unique among the open activities of its run: with the workflow's id it
+    /// names the activity to `client.activity_by_id`.
+    pub fn activity_id(&self) -> &ActivityId {
+        &self.info.given.spec.activity
+    }
+
+    /// The type name of the activity.
+    pub fn activity_type(&self) -> &str {
+        &self.info.given.spec.activity_type
+    }
+
+    /// The id of the workflow that scheduled the activity.
+    pub fn workflow_id(&self) -> &WorkflowId {
+        &self.info.workflow.workflow
+    }
+
+    /// The run that scheduled the activity.
+    pub fn run_id(&self) -> RunId {
+        self.info.run
+    }
+
     /// A header of the activity, as the workflow's interceptors have set it: see
     /// [`interceptor`](crate::interceptor).
-    pub fn header<T: AsPayload>(&self, name: &str) -> Result<Option<T>, PayloadError> {
+    pub fn header<T: PayloadValue>(&self, name: &str) -> Result<Option<T>, PayloadError> {
         interceptor::header(&self.info.given.spec.header, name)
     }
 
@@ -84,14 +106,14 @@ impl ActivityContext {
     }
 
     /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
-    pub fn heartbeat<T: AsPayload>(&self, details: &T) -> Result<(), PayloadError> {
+    pub fn heartbeat<T: PayloadValue>(&self, details: &T) -> Result<(), PayloadError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.link.heartbeat(details);
         Ok(())
     }
 
     /// The details of the last heartbeat of earlier attempts; none if there was none.
-    pub fn heartbeat_details<T: AsPayload>(&self) -> Result<Option<T>, PayloadError> {
+    pub fn heartbeat_details<T: PayloadValue>(&self) -> Result<Option<T>, PayloadError> {
         let details = self.info.given.heartbeat.as_deref().map(payload::decode);
         details.transpose().map_err(|error: PayloadError| error.of("heartbeat"))
     }

@@ -9,7 +9,7 @@ use abide_core::{
 };
 
 use crate::{
-    payload::{self, AsPayload, PayloadError},
+    payload::{self, PayloadError, PayloadValue},
     returned::{BoxError, type_name_of},
     typed::{self, TypedError},
 };
@@ -95,10 +95,14 @@ impl ActivityError {
         self
     }
 
-    /// Attaches data for the workflow.
-    pub fn details<T: AsPayload>(mut self, details: &T) -> Result<Self, PayloadError> {
-        self.details = payload::encode(details).map_err(|error| error.of("details of an error"))?;
-        Ok(self)
+    /// Attaches data for the workflow. If it cannot be encoded, the message says so.
+    #[must_use]
+    pub fn details<T: PayloadValue>(mut self, details: &T) -> Self {
+        match payload::encode(details).map_err(|error| error.of("details of an error")) {
+            Ok(details) => self.details = details,
+            Err(error) => self.message = format!("{}; {error}", self.message),
+        }
+        self
     }
 
     /// How the attempt ends.

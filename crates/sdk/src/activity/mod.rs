@@ -24,7 +24,7 @@ pub use self::{
 use crate::{
     arguments::ArgumentList,
     future::BoxFuture,
-    payload::{self, Arguments, AsPayload, PayloadError},
+    payload::{self, Arguments, PayloadError, PayloadValue},
     returned::ReturnedError,
 };
 
@@ -50,6 +50,7 @@ impl<S, I: ArgumentList, O> Copy for ActivityDef<S, I, O> {}
 
 impl<S, I: ArgumentList, O> ActivityDef<S, I, O> {
     /// An activity with this registered name.
+    #[doc(hidden)]
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -77,7 +78,7 @@ impl<S, I: ArgumentList, O> ActivityDef<S, I, O> {
     }
 }
 
-impl<S, I: ArgumentList, O: AsPayload> ActivityDef<S, I, O> {
+impl<S, I: ArgumentList, O: PayloadValue> ActivityDef<S, I, O> {
     /// Decodes a result from the payloads that history records.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
@@ -98,6 +99,7 @@ impl<S, I: ArgumentList, O> fmt::Debug for ActivityDef<S, I, O> {
 )]
 pub trait Activities: Send + Sync + Sized + 'static {
     /// All activities of the impl block.
+    #[doc(hidden)]
     const ACTIVITIES: &'static [&'static dyn ActivityHandler<Self>];
 }
 
@@ -131,7 +133,7 @@ pub enum ActivityEnd {
 
 impl ActivityEnd {
     /// The end that matches an activity's return value.
-    pub(crate) fn of<O: AsPayload>(result: Result<O, ReturnedError>) -> Self {
+    pub(crate) fn of<O: PayloadValue>(result: Result<O, ReturnedError>) -> Self {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
             Ok(Err(error)) => Self::Failed(ReturnedError::new(error.of("result")).into_failure()),
@@ -154,27 +156,27 @@ impl<S, I, O> ActivityHandler<S> for ActivityDef<S, I, O>
 where
     S: Send + Sync + 'static,
     I: ArgumentList<Value: Send>,
-    O: AsPayload,
+    O: PayloadValue,
 {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn bind(&self, shared: Arc<S>) -> Arc<dyn ActivityCode> {
-        Arc::new(Bound { definition: *self, shared })
+        Arc::new(BoundActivity { definition: *self, shared })
     }
 }
 
-struct Bound<S: 'static, I: ArgumentList, O: 'static> {
+struct BoundActivity<S: 'static, I: ArgumentList, O: 'static> {
     definition: ActivityDef<S, I, O>,
     shared: Arc<S>,
 }
 
-impl<S, I, O> ActivityCode for Bound<S, I, O>
+impl<S, I, O> ActivityCode for BoundActivity<S, I, O>
 where
     S: Send + Sync + 'static,
     I: ArgumentList<Value: Send>,
-    O: AsPayload,
+    O: PayloadValue,
 {
     fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {
         let (definition, shared) = (self.definition, self.shared.clone());

@@ -39,7 +39,7 @@ impl Answer {
         approver: impl Into<String>,
         choice: &C,
     ) -> Result<Self, Error> {
-        let value = choice::written(choice).map_err(Error::fail)?;
+        let value = choice::written(choice).map_err(Error::new)?;
         Ok(Self::new(request.into(), approver.into(), Step::Decision(value)))
     }
 
@@ -154,6 +154,7 @@ impl Answer {
 
 /// The receipt of an answer that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Receipt {
     /// The id of the request within the run.
     pub request: String,

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, rc::Rc};
 
 use super::{
-    Answer, AnswerChannel, Effect, Entry, Judgement, Receipt, Refusal, Report, Standing, Status,
-    bounds::EARLY_MAX, record::Record, rules::Rules, tie::Tie,
+    Answer, AnswerChannel, AnswerResult, Effect, Entry, Receipt, Refusal, Report, RequestState,
+    Status, bounds::EARLY_MAX, link::RequestLink, record::Record, rules::Rules,
 };
 use crate::{
     Timestamp,
@@ -29,7 +29,7 @@ impl Approvals {
     }
 
     /// The state of a request, with all answers to it.
-    pub fn standing(&self, request: &str) -> Option<Standing> {
+    pub fn state(&self, request: &str) -> Option<RequestState> {
         self.find(request).map(Record::standing)
     }
 
@@ -42,9 +42,9 @@ impl Approvals {
     /// time, in order, until it is asked again.
     pub fn late(&self, request: &str) -> impl Iterator<Item = &Entry> {
         let entries = self.find(request).map(Record::entries).unwrap_or_default();
-        entries.iter().filter(|entry| match &entry.judgement {
-            Judgement::Taken(receipt) => receipt.effect == Effect::Late,
-            Judgement::Refused(_) | Judgement::Repeated | Judgement::Early => false,
+        entries.iter().filter(|entry| match &entry.result {
+            AnswerResult::Taken(receipt) => receipt.effect == Effect::Late,
+            AnswerResult::Refused(_) | AnswerResult::Repeated | AnswerResult::Early => false,
         })
     }
 
@@ -54,11 +54,11 @@ impl Approvals {
         Report { requests, early: self.early.iter().cloned().collect() }
     }
 
-    pub(super) fn ask(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) -> Result<()> {
+    pub(super) fn ask(&mut self, rules: Rules, tie: Rc<RequestLink>, now: Timestamp) -> Result<()> {
         let id = rules.id.clone();
         if let Some(record) = self.find_mut(&id) {
             if record.status() != Status::TimedOut {
-                return Err(Error::fail(format!(
+                return Err(Error::new(format!(
                     "request id {id} was already used in this run: choose another id"
                 )));
             }
@@ -75,16 +75,16 @@ impl Approvals {
     pub(super) fn take(
         &mut self,
         answer: Answer,
-        way: AnswerChannel,
+        channel: AnswerChannel,
         now: Timestamp,
     ) -> Result<Receipt, Refusal> {
         if let Some(record) = self.find_mut(&answer.request) {
-            return record.take(answer, way, now);
+            return record.take(answer, channel, now);
         }
         let refusal = self.unknown(&answer.request);
         // The sender of a signal does not learn that it came too early, so the answer is kept.
-        if way == AnswerChannel::Signal {
-            self.early.push_back(Entry { at: now, way, answer, judgement: Judgement::Early });
+        if channel == AnswerChannel::Signal {
+            self.early.push_back(Entry { at: now, channel, answer, result: AnswerResult::Early });
             if self.early.len() > EARLY_MAX {
                 self.early.pop_front();
             }
@@ -105,11 +105,11 @@ impl Approvals {
     }
 
     /// The request with this tie, if it is still the last one of its id.
-    pub(super) fn tied(&self, tie: &Rc<Tie>) -> Option<&Record> {
+    pub(super) fn tied(&self, tie: &Rc<RequestLink>) -> Option<&Record> {
         self.records.iter().find(|record| record.is_tied(tie))
     }
 
-    pub(super) fn tied_mut(&mut self, tie: &Rc<Tie>) -> Option<&mut Record> {
+    pub(super) fn tied_mut(&mut self, tie: &Rc<RequestLink>) -> Option<&mut Record> {
         self.records.iter_mut().find(|record| record.is_tied(tie))
     }
 

@@ -9,7 +9,9 @@ use std::{
     task::{self, Poll},
 };
 
-use super::{Approving, Choice, Decision, Refusal, Request, Verdict, tie::Tie, watch::Watch};
+use super::{
+    Approving, Choice, Decision, Refusal, Request, Verdict, link::RequestLink, watch::Watch,
+};
 use crate::{
     context::{Context, Deadline, JoinHandle},
     error::{Error, Result},
@@ -33,11 +35,11 @@ pub struct OpenRequest<W: Approving, C: Choice = Decision> {
     request: Request<C>,
     /// Where user code asks, for the message of a fault.
     place: &'static Location<'static>,
-    tie: Rc<Tie>,
-    state: State<C>,
+    tie: Rc<RequestLink>,
+    state: CallState<C>,
 }
 
-enum State<C> {
+enum CallState<C> {
     New,
     /// A task waits for the verdict. After returning it, the future stays pending.
     Asked(JoinHandle<Result<Verdict<C>>>),
@@ -64,7 +66,7 @@ impl<W: Approving, C: Choice> IntoFuture for ApprovalCall<W, C> {
 
     fn into_future(self) -> OpenRequest<W, C> {
         let Self { ctx, request, place } = self;
-        OpenRequest { ctx, request, place, tie: Rc::default(), state: State::New }
+        OpenRequest { ctx, request, place, tie: Rc::default(), state: CallState::New }
     }
 }
 
@@ -96,9 +98,9 @@ impl<W: Approving, C: Choice> OpenRequest<W, C> {
             Ok(()) => {
                 let (ctx, request) = (self.ctx.clone(), self.request.clone());
                 let watch = Watch::begin(ctx, request, self.place, self.tie.clone());
-                State::Asked(self.ctx.spawn(watch))
+                CallState::Asked(self.ctx.spawn(watch))
             }
-            Err(error) => State::Failed(Some(error)),
+            Err(error) => CallState::Failed(Some(error)),
         };
     }
 }
@@ -112,9 +114,9 @@ impl<W: Approving, C: Choice> Future for OpenRequest<W, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         loop {
             match &mut self.state {
-                State::New => self.begin(),
-                State::Asked(verdict) => return Pin::new(verdict).poll(cx),
-                State::Failed(error) => {
+                CallState::New => self.begin(),
+                CallState::Asked(verdict) => return Pin::new(verdict).poll(cx),
+                CallState::Failed(error) => {
                     return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
                 }
             }
@@ -124,7 +126,7 @@ impl<W: Approving, C: Choice> Future for OpenRequest<W, C> {
 
 impl<W: Approving, C: Choice> Drop for OpenRequest<W, C> {
     fn drop(&mut self) {
-        if matches!(self.state, State::Asked(_)) {
+        if matches!(self.state, CallState::Asked(_)) {
             self.tie.abandon(self.ctx.now());
         }
     }

@@ -15,6 +15,8 @@
 
 mod actors;
 mod answer;
+#[cfg(feature = "worker")]
+mod answer_call;
 mod approvals;
 mod bounds;
 mod call;
@@ -23,17 +25,15 @@ mod definition;
 #[cfg(feature = "worker")]
 mod inbox;
 mod judge;
+mod link;
 mod record;
 mod refusal;
 mod report;
 mod request;
 mod rules;
-mod tie;
 mod verdict;
 mod watch;
 
-#[cfg(feature = "worker")]
-pub use self::inbox::WaitingRequest;
 pub use self::{
     actors::concerns,
     answer::{Answer, Effect, Receipt},
@@ -42,10 +42,12 @@ pub use self::{
     choice::{Choice, Decision},
     definition::{query, signal, update},
     refusal::Refusal,
-    report::{AnswerChannel, Entry, Judgement, Report, Standing, Status},
+    report::{AnswerChannel, AnswerResult, Entry, Report, RequestState, Status},
     request::Request,
     verdict::{Verdict, Vote},
 };
+#[cfg(feature = "worker")]
+pub use self::{answer_call::AnswerCall, inbox::WaitingRequest};
 use crate::context::Context;
 
 /// A workflow that asks people. Implemented by `#[workflow(approvals = field)]`.
@@ -99,11 +101,11 @@ impl<W> Context<W> {
         self.write(|state| state.approvals_mut().withdraw(request, why, now))
     }
 
-    fn answered(&self, answer: Answer, way: AnswerChannel) -> Result<Receipt, Refusal>
+    fn answered(&self, answer: Answer, channel: AnswerChannel) -> Result<Receipt, Refusal>
     where
         W: Approving,
     {
         let now = self.now();
-        self.write(|state| state.approvals_mut().take(answer, way, now))
+        self.write(|state| state.approvals_mut().take(answer, channel, now))
     }
 }

@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    Answer, AnswerChannel, Effect, Entry, Judgement, Receipt, Refusal, Standing, Status, Verdict,
-    Vote, answer::Step, choice, rules::Rules, tie::Tie,
+    Answer, AnswerChannel, AnswerResult, Effect, Entry, Receipt, Refusal, RequestState, Status,
+    Verdict, Vote, answer::Step, choice, link::RequestLink, rules::Rules,
 };
 use crate::{Timestamp, context::Deadline};
 
@@ -25,7 +25,7 @@ pub(super) struct Record {
     pub(super) handovers: Vec<(String, String)>,
     asked_at: Timestamp,
     ended: Option<(Timestamp, RequestEnd)>,
-    tie: Rc<Tie>,
+    tie: Rc<RequestLink>,
     entries: Vec<Entry>,
     /// The receipts of answers that have a key, by approver and key.
     told: BTreeMap<(String, String), Receipt>,
@@ -41,7 +41,12 @@ enum RequestEnd {
 
 impl Record {
     /// A request that is asked for the first time; `early` are the answers that came before.
-    pub(super) fn new(rules: Rules, tie: Rc<Tie>, early: Vec<Entry>, now: Timestamp) -> Self {
+    pub(super) fn new(
+        rules: Rules,
+        tie: Rc<RequestLink>,
+        early: Vec<Entry>,
+        now: Timestamp,
+    ) -> Self {
         let mut record = Self {
             rules,
             votes: Vec::new(),
@@ -58,7 +63,7 @@ impl Record {
     }
 
     /// Reopens a request that has timed out.
-    pub(super) fn ask_again(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) {
+    pub(super) fn ask_again(&mut self, rules: Rules, tie: Rc<RequestLink>, now: Timestamp) {
         self.rules = rules;
         self.tie = tie;
         self.asked_at = now;
@@ -72,20 +77,20 @@ impl Record {
         self.votes.clear();
         self.handovers.clear();
         for index in 0..self.entries.len() {
-            let Entry { at, answer, judgement, .. } = self.entries[index].clone();
-            let judged = match judgement {
-                Judgement::Refused(_) | Judgement::Repeated => continue,
-                Judgement::Early if self.repeated(&answer).is_some() => Judgement::Repeated,
-                Judgement::Taken(_) | Judgement::Early => match self.judge(&answer) {
+            let Entry { at, answer, result, .. } = self.entries[index].clone();
+            let judged = match result {
+                AnswerResult::Refused(_) | AnswerResult::Repeated => continue,
+                AnswerResult::Early if self.repeated(&answer).is_some() => AnswerResult::Repeated,
+                AnswerResult::Taken(_) | AnswerResult::Early => match self.judge(&answer) {
                     Ok(()) => {
                         let receipt = self.apply(&answer, at, now);
                         self.tell(&answer, &receipt);
-                        Judgement::Taken(receipt)
+                        AnswerResult::Taken(receipt)
                     }
-                    Err(refusal) => Judgement::Refused(refusal),
+                    Err(refusal) => AnswerResult::Refused(refusal),
                 },
             };
-            self.entries[index].judgement = judged;
+            self.entries[index].result = judged;
         }
     }
 
@@ -130,22 +135,22 @@ impl Record {
     pub(super) fn take(
         &mut self,
         answer: Answer,
-        way: AnswerChannel,
+        channel: AnswerChannel,
         now: Timestamp,
     ) -> Result<Receipt, Refusal> {
-        let (judgement, told) = match self.repeated(&answer).cloned() {
-            Some(receipt) => (Judgement::Repeated, Ok(receipt)),
+        let (result, told) = match self.repeated(&answer).cloned() {
+            Some(receipt) => (AnswerResult::Repeated, Ok(receipt)),
             None => match self.judge(&answer) {
                 Ok(()) => {
                     let receipt = self.apply(&answer, now, now);
                     self.tell(&answer, &receipt);
-                    (Judgement::Taken(receipt.clone()), Ok(receipt))
+                    (AnswerResult::Taken(receipt.clone()), Ok(receipt))
                 }
-                Err(refusal) => (Judgement::Refused(refusal.clone()), Err(refusal)),
+                Err(refusal) => (AnswerResult::Refused(refusal.clone()), Err(refusal)),
             },
         };
-        self.entries.push(Entry { at: now, way, answer, judgement });
-        match way {
+        self.entries.push(Entry { at: now, channel, answer, result });
+        match channel {
             AnswerChannel::Update => self.told_to_sender(told),
             AnswerChannel::Signal | AnswerChannel::Code => told,
         }
@@ -213,7 +218,7 @@ impl Record {
     }
 
     /// Whether the future with this tie asked it.
-    pub(super) fn is_tied(&self, tie: &Rc<Tie>) -> bool {
+    pub(super) fn is_tied(&self, tie: &Rc<RequestLink>) -> bool {
         Rc::ptr_eq(&self.tie, tie)
     }
 
@@ -267,14 +272,14 @@ impl Record {
         actors
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> RequestState {
         let reason = match &self.ended {
             Some((_, RequestEnd::Withdrawn { comment, .. })) => comment.clone(),
             _ => None,
         };
         let ended_at = self.ended.as_ref().map(|(at, _)| *at).or_else(|| self.tie.abandoned_at());
         let rules = &self.rules;
-        Standing {
+        RequestState {
             request: rules.id.clone(),
             subject: rules.subject.clone(),
             requester: rules.requester.clone(),

@@ -8,9 +8,10 @@ use crate::Timestamp;
 
 /// All requests of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Every request, in the order in which they were first asked.
-    pub requests: Vec<Standing>,
+    pub requests: Vec<RequestState>,
     /// The newest 100 answers by signal to requests that have not been asked. They are judged when
     /// their requests are asked.
     pub early: Vec<Entry>,
@@ -18,7 +19,8 @@ pub struct Report {
 
 /// The state of one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+#[non_exhaustive]
+pub struct RequestState {
     /// The id of the request within the run.
     pub request: String,
     /// What is asked, in a few words for people.
@@ -52,6 +54,7 @@ pub struct Standing {
 /// Whether a request has ended, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Status {
     /// It waits for answers.
     Open,
@@ -67,20 +70,24 @@ pub enum Status {
 /// their senders got the refusal, and history does not record them; see
 /// [`Request::record_refusals`](super::Request::record_refusals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Entry {
     /// When the answer reached the run, by the run's time.
     pub at: Timestamp,
     /// The channel on which the answer came.
-    pub way: AnswerChannel,
+    #[serde(rename = "way")]
+    pub channel: AnswerChannel,
     /// The answer as it was sent.
     pub answer: Answer,
     /// Whether the answer was accepted.
-    pub judgement: Judgement,
+    #[serde(rename = "judgement")]
+    pub result: AnswerResult,
 }
 
 /// The channel on which an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AnswerChannel {
     /// The update `decide`; its sender gets a receipt or a refusal.
     Update,
@@ -93,7 +100,8 @@ pub enum AnswerChannel {
 /// How an answer was judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Judgement {
+#[non_exhaustive]
+pub enum AnswerResult {
     /// It was accepted, with this receipt.
     Taken(Receipt),
     /// It was refused, for this reason.

@@ -14,7 +14,7 @@ use crate::{
     Timestamp,
     context::Limit,
     error::{Error, Result},
-    payload::{AsPayload, RawPayload},
+    payload::{PayloadValue, RawPayload},
 };
 
 /// A question to people, asked by [`Context::approval`](crate::Context::approval).
@@ -80,7 +80,7 @@ impl<C: Choice> Request<C> {
     }
 
     /// Adds a named value for the people who decide.
-    pub fn data<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn data<T: PayloadValue>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => self.data.extend(payload.map(|payload| (name, RawPayload(payload)))),
@@ -195,31 +195,31 @@ impl<C: Choice> Request<C> {
     pub(super) fn check(&self) -> Result<()> {
         let id = &self.rules.id;
         if id.is_empty() || !valid_condition_key(&self.key()) {
-            return Err(Error::fail(format!(
+            return Err(Error::new(format!(
                 "{id:?} is not a valid request id: use 1 to 119 letters, digits and . _ - : characters"
             )));
         }
         if let Some(wrong) = &self.wrong {
-            return Err(Error::fail(format!("request {id}: {wrong}")));
+            return Err(Error::new(format!("request {id}: {wrong}")));
         }
         if self.rules.fallback.is_some() && self.limit.is_none() {
             let message = format!("request {id} has a fallback and no deadline: give it a timeout");
-            return Err(Error::fail(message));
+            return Err(Error::new(message));
         }
         let shown = self.shown_bytes();
         if shown > SHOWN_BYTES_MAX {
-            return Err(Error::fail(format!(
+            return Err(Error::new(format!(
                 "request {id} shows {shown} bytes of at most {SHOWN_BYTES_MAX}: show a link instead"
             )));
         }
-        self.rules.check().map_err(Error::fail)
+        self.rules.check().map_err(Error::new)
     }
 
     /// How many bytes the details of the wait take.
     fn shown_bytes(&self) -> usize {
         let Rules { subject, approvers, roles, .. } = &self.rules;
         let actors: usize = approvers.iter().chain(roles).map(String::len).sum();
-        let data: usize = self.data.iter().map(|(name, it)| name.len() + it.0.size()).sum();
+        let data: usize = self.data.iter().map(|(name, it)| name.len() + it.0.size().bytes).sum();
         subject.len() + actors + data
     }
 }

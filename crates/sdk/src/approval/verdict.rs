@@ -34,6 +34,7 @@ pub enum Verdict<C = Decision> {
 
 /// The vote of one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Vote<C = Decision> {
     /// The choice that the approver made.
     pub choice: C,
@@ -58,7 +59,7 @@ impl<C> Verdict<C> {
     }
 
     /// Whether the deadline came before a decision.
-    pub const fn timed_out(&self) -> bool {
+    pub const fn is_timed_out(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }
 
@@ -86,7 +87,7 @@ impl<C: PartialEq> Verdict<C> {
 
 impl Verdict {
     /// Whether the request was approved, by people or by the fallback.
-    pub fn approved(&self) -> bool {
+    pub fn is_approved(&self) -> bool {
         self.choice() == Some(&Decision::Approve)
     }
 }

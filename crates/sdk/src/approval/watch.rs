@@ -13,7 +13,7 @@ use std::{
 
 use abide_core::event;
 
-use super::{Approving, Choice, Request, Verdict, record::Record, tie::Tie};
+use super::{Approving, Choice, Request, Verdict, link::RequestLink, record::Record};
 use crate::{
     Timestamp,
     context::{Condition, Context, Deadline, Outcome, Pending, Timeout, WaitUntil},
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Watch<W: Approving, C: Choice> {
     ctx: Context<W>,
     request: Request<C>,
-    tie: Rc<Tie>,
+    tie: Rc<RequestLink>,
     waiting: ListedWait<W>,
     /// The actors that lists show.
     listed: Vec<String>,
@@ -42,7 +42,7 @@ impl<W: Approving, C: Choice> Watch<W, C> {
         ctx: Context<W>,
         request: Request<C>,
         place: &'static Location<'static>,
-        tie: Rc<Tie>,
+        tie: Rc<RequestLink>,
     ) -> Self {
         let until = request.limit.map(|limit| limit.from(ctx.now()));
         let listed = ctx.read(|state| actors(state, &tie)).unwrap_or_default();
@@ -84,7 +84,7 @@ impl<W: Approving, C: Choice> Watch<W, C> {
             (Ok(_), None) => {
                 let id = self.request.id();
                 let message = format!("request {id} is gone: the state's approvals were replaced");
-                Err(Error::fail(message))
+                Err(Error::new(message))
             }
         }
     }
@@ -152,7 +152,7 @@ impl<W: Approving> ListedWait<W> {
 fn wait<W: Approving, C: Choice>(
     ctx: &Context<W>,
     request: &Request<C>,
-    tie: &Rc<Tie>,
+    tie: &Rc<RequestLink>,
     actors: &[String],
 ) -> WaitUntil<W> {
     let approval = event::Approval {
@@ -170,11 +170,11 @@ fn wait<W: Approving, C: Choice>(
     request.data.iter().fold(wait, |wait, (name, value)| wait.data(name.clone(), value))
 }
 
-fn record<'a, W: Approving>(state: &'a W, tie: &Rc<Tie>) -> Option<&'a Record> {
+fn record<'a, W: Approving>(state: &'a W, tie: &Rc<RequestLink>) -> Option<&'a Record> {
     state.approvals().tied(tie)
 }
 
 /// The listed actors; none when the request has ended.
-fn actors<W: Approving>(state: &W, tie: &Rc<Tie>) -> Option<Vec<String>> {
+fn actors<W: Approving>(state: &W, tie: &Rc<RequestLink>) -> Option<Vec<String>> {
     record(state, tie).filter(|record| !record.is_over()).map(Record::actors)
 }

@@ -11,7 +11,7 @@ use abide_core::{
 
 use super::{Client, ClientError};
 use crate::{
-    payload::{self, AsPayload},
+    payload::{self, PayloadValue},
     returned::{BoxError, ReturnedError},
 };
 
@@ -59,7 +59,7 @@ impl ActivityHandle {
     }
 
     /// Completes the activity with this result.
-    pub async fn complete<T: AsPayload>(&self, result: &T) -> Result<(), ClientError> {
+    pub async fn complete<T: PayloadValue>(&self, result: &T) -> Result<(), ClientError> {
         let result = payload::encode(result).map_err(|error| error.of("result of an activity"))?;
         self.complete_untyped(result).await
     }
@@ -76,7 +76,7 @@ impl ActivityHandle {
     }
 
     /// Reports the activity as cancelled; refused if the workflow did not request it.
-    pub async fn cancelled<T: AsPayload>(&self, details: &T) -> Result<(), ClientError> {
+    pub async fn cancelled<T: PayloadValue>(&self, details: &T) -> Result<(), ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("details"))?;
         self.cancelled_untyped(details).await
     }
@@ -88,7 +88,7 @@ impl ActivityHandle {
 
     /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
     /// Returns whether the workflow has requested to cancel the activity.
-    pub async fn heartbeat<T: AsPayload>(&self, details: &T) -> Result<bool, ClientError> {
+    pub async fn heartbeat<T: PayloadValue>(&self, details: &T) -> Result<bool, ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.heartbeat_untyped(details).await
     }

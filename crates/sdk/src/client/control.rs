@@ -20,7 +20,7 @@ type Sent<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
 /// A request to cancel, terminate, pause or unpause a run. It is sent when awaited.
 #[must_use = "nothing is requested until this is awaited"]
-pub struct Control {
+pub struct ControlRequest {
     client: Client,
     target: RunTarget,
     wish: Wish,
@@ -35,7 +35,7 @@ enum Wish {
     Unpause,
 }
 
-impl Control {
+impl ControlRequest {
     /// The reason that the history records.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
@@ -104,7 +104,7 @@ impl Control {
     }
 }
 
-impl IntoFuture for Control {
+impl IntoFuture for ControlRequest {
     type Output = Result<(), ClientError>;
     type IntoFuture = Sent<()>;
 
@@ -176,24 +176,24 @@ impl IntoFuture for RescheduleTimer {
 impl<W> WorkflowHandle<W> {
     /// Requests cancellation of the run; its code may clean up first. A handle that is bound to no
     /// run applies to the current one, never to a run that follows it. Await the returned value.
-    pub fn cancel(&self) -> Control {
+    pub fn cancel(&self) -> ControlRequest {
         self.control(Wish::Cancel, String::new())
     }
 
     /// Ends the run at once, without running its code. A handle that is bound to no run applies to
     /// the current one, never to a run that follows it. Await the returned value.
-    pub fn terminate(&self, reason: impl Into<String>) -> Control {
+    pub fn terminate(&self, reason: impl Into<String>) -> ControlRequest {
         self.control(Wish::Terminate, reason.into())
     }
 
     /// Stops dispatching new tasks and attempts of the run until it is unpaused. Await the returned
     /// value.
-    pub fn pause(&self, reason: impl Into<String>) -> Control {
+    pub fn pause(&self, reason: impl Into<String>) -> ControlRequest {
         self.control(Wish::Pause, reason.into())
     }
 
     /// Resumes a paused run. Await the returned value.
-    pub fn unpause(&self, reason: impl Into<String>) -> Control {
+    pub fn unpause(&self, reason: impl Into<String>) -> ControlRequest {
         self.control(Wish::Unpause, reason.into())
     }
 
@@ -214,7 +214,13 @@ impl<W> WorkflowHandle<W> {
         Ok(())
     }
 
-    fn control(&self, wish: Wish, reason: String) -> Control {
-        Control { client: self.client.clone(), target: self.target(), wish, reason, key: None }
+    fn control(&self, wish: Wish, reason: String) -> ControlRequest {
+        ControlRequest {
+            client: self.client.clone(),
+            target: self.target(),
+            wish,
+            reason,
+            key: None,
+        }
     }
 }

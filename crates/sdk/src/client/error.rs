@@ -18,6 +18,7 @@ use crate::{
 
 /// Why a client's call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// The request is invalid: names a field and its problem.
     #[error(transparent)]

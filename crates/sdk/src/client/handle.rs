@@ -7,14 +7,13 @@ use abide_core::{
     ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
     operation::{AwaitClose, Describe, RunTarget},
     payload::Payloads,
-    run::Description,
 };
 
-use super::{Client, ClientError, Query, Signal, Untyped, Update, UpdateHandle};
+use super::{Client, ClientError, Description, Query, Signal, Untyped, Update, UpdateHandle};
 use crate::{
     arguments::{ArgumentList, IntoArguments},
     definition::{QueryDef, SignalDef, UpdateDef, Workflow},
-    payload::AsPayload,
+    payload::PayloadValue,
 };
 
 /// A workflow, or [`Untyped`], with the type of its handles: [`WorkflowHandle`], or a type around it
@@ -95,13 +94,15 @@ impl<W> WorkflowHandle<W> {
         Self { run: Some(run), ..self.clone() }.into()
     }
 
-    pub(super) fn target(&self) -> RunTarget {
+    /// The run that calls go to. For Abide's own programs.
+    #[doc(hidden)]
+    pub fn target(&self) -> RunTarget {
         RunTarget { workflow: self.workflow.clone(), run: self.run }
     }
 
     /// Returns the current state of the run.
     pub async fn describe(&self) -> Result<Description, ClientError> {
-        Ok(*self.client.ask(Describe { target: self.target() }).await?)
+        Ok(Description::of(*self.client.ask(Describe { target: self.target() }).await?))
     }
 
     /// Sends a signal by name, with encoded input. Await the returned value.
@@ -170,7 +171,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     }
 
     /// Sends a query. Await the returned value for its answer.
-    pub fn query<I: ArgumentList, O: AsPayload>(
+    pub fn query<I: ArgumentList, O: PayloadValue>(
         &self,
         definition: QueryDef<W, I, O>,
         input: impl IntoArguments<I>,
@@ -181,7 +182,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     }
 
     /// Sends an update. Await the returned value for its outcome.
-    pub fn update<I: ArgumentList, O: AsPayload>(
+    pub fn update<I: ArgumentList, O: PayloadValue>(
         &self,
         definition: UpdateDef<W, I, O>,
         input: impl IntoArguments<I>,
@@ -196,7 +197,7 @@ impl<W: Workflow> WorkflowHandle<W> {
     /// waits for the outcome, its `poll()` returns the update's current stage. An id that the run
     /// does not know is refused as unknown; so is a rejected update, because it leaves no trace in
     /// history.
-    pub fn update_by_id<I: ArgumentList, O: AsPayload>(
+    pub fn update_by_id<I: ArgumentList, O: PayloadValue>(
         &self,
         definition: UpdateDef<W, I, O>,
         id: impl Into<UpdateId>,

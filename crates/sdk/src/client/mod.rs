@@ -6,15 +6,18 @@
 
 mod activity;
 mod control;
-mod drawn;
+mod description;
 mod error;
+mod generated_id;
 mod handle;
 mod history;
 mod list;
+mod lists;
 mod message;
+mod missing_worker;
 mod query;
+mod queue_checks;
 mod repeat;
-mod served;
 mod start;
 mod update;
 mod waits;
@@ -25,30 +28,25 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use abide_core::{
     ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
     payload::Payloads,
-    tally::{Tallied, Tally},
 };
 
+use self::generated_id::generated_id;
 pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
-    control::{Control, RescheduleTimer},
+    control::{ControlRequest, RescheduleTimer},
+    description::Description,
     error::ClientError,
     handle::{Handled, WorkflowHandle},
-    history::HistoryFollower,
+    history::{HistoryEvent, HistoryFollower},
     list::List,
     message::Signal,
     query::Query,
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
-    waits::{ShownWait, WaitKey, WaitsFollower},
+    waits::WaitsFollower,
     with_update::{StartWithUpdate, StartedWithUpdate},
-};
-use self::{
-    drawn::drawn_id,
-    list::{Fetch, Page},
 };
 use crate::{
     arguments::IntoArguments,
@@ -58,10 +56,15 @@ use crate::{
     transport::Transport,
 };
 pub use abide_core::{
-    event::Blocked,
-    limits::InvalidField,
-    node::{NodeListing, NodeStanding},
-    run::{Close, Description, Liveness, Refusal as RunRefusal},
+    effect::RunOutcome,
+    event::{Blocked, BlockedReason, RunReference, TaskFailureCause},
+    limits::{Exceeded, InvalidField},
+    node::{NodeListing as NodeInfo, NodeStanding as NodeStatus},
+    operation::CallError,
+    run::{
+        Close as CloseStatus, Liveness, Refusal as RunRefusal, ResumeSource, ShownActivity,
+        ShownChild, ShownPhase, TaskTrouble,
+    },
 };
 
 /// The namespace of clients that do not choose one.
@@ -88,6 +91,7 @@ pub enum Untyped {}
 
 impl Client {
     /// A client of the engine behind this transport, in the namespace `default`.
+    #[doc(hidden)]
     pub fn new(transport: Arc<dyn Transport>) -> Self {
         Self {
             transport,
@@ -158,6 +162,7 @@ impl Client {
     }
 
     /// The transport that carries this client's calls. What is sent by it directly passes no codecs.
+    #[doc(hidden)]
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
     }
@@ -176,14 +181,14 @@ impl Client {
         Start::new(self.clone(), id.into(), W::NAME.into(), input)
     }
 
-    /// Starts a workflow with an id that is drawn here, such as `Hello-5pk3zt0v9mhw`. The handle's
+    /// Starts a workflow with a generated id, such as `Hello-5pk3zt0v9mhw`. The handle's
     /// `id()` returns it. Choose an id yourself, by [`Client::start`], if the same thing must not be
     /// started twice.
     pub fn start_new<W: Workflow + Handled>(
         &self,
         input: impl IntoArguments<W::Arguments>,
     ) -> Start<W> {
-        self.start(drawn_id(W::NAME), input)
+        self.start(generated_id(W::NAME), input)
     }
 
     /// Starts a workflow by its type name, with encoded input.
@@ -215,101 +220,6 @@ impl Client {
 
     fn workflow(&self, workflow: WorkflowId) -> WorkflowKey {
         WorkflowKey { namespace: self.namespace.clone(), workflow }
-    }
-
-    /// Lists the runs of the client's namespace, newest first: `client.runs(filter).take(10).await?`.
-    pub fn runs(&self, filter: RunFilter) -> List<RunRow> {
-        List::new(self.fetch_runs(filter))
-    }
-
-    /// One page of [`Client::runs`], of at most `limit` rows; the engine has a bound too. For the
-    /// next page, pass the [`RunRow::position`] of the last row as `after`.
-    pub async fn runs_page(
-        &self,
-        filter: RunFilter,
-        limit: usize,
-    ) -> Result<Vec<RunRow>, ClientError> {
-        Ok(self.list_runs(filter, limit).await?.rows)
-    }
-
-    async fn list_runs(&self, filter: RunFilter, limit: usize) -> Result<RunRows, ClientError> {
-        let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
-        self.ask(ListRuns { filter, limit: Some(limit) }).await
-    }
-
-    fn fetch_runs(&self, filter: RunFilter) -> Fetch<RunRow> {
-        let client = self.clone();
-        Box::new(move |limit| {
-            Box::pin(async move {
-                let RunRows { rows, more } = client.list_runs(filter.clone(), limit).await?;
-                let last = rows.last().filter(|_| more).map(RunRow::position);
-                let next =
-                    last.map(|after| client.fetch_runs(RunFilter { after: Some(after), ..filter }));
-                Ok(Page { rows, next })
-            })
-        })
-    }
-
-    /// How many runs of the client's namespace match the filter.
-    pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, ClientError> {
-        let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
-        Ok(self.ask(CountRuns { filter }).await?.0)
-    }
-
-    /// Counts waits of the client's namespace by due time, or its runs by status and type. It counts
-    /// a bounded number of rows, of runs the newest, and says whether there are more.
-    pub async fn tally(&self, mut tally: Tally) -> Result<Tallied, ClientError> {
-        match &mut tally {
-            Tally::Waits(waits) => waits.namespace = Some(self.namespace.clone()),
-            Tally::Runs(filter) => filter.namespace = Some(self.namespace.clone()),
-        }
-        self.ask(tally).await
-    }
-
-    /// Lists what runs of the client's namespace wait for, by due time:
-    /// `client.waits(filter).take(10).await?`.
-    pub fn waits(&self, filter: WaitFilter) -> List<WaitRow> {
-        List::new(self.fetch_waits(filter, Some))
-    }
-
-    /// One page of [`Client::waits`], of at most `limit` rows; the engine has a bound too. For the
-    /// next page, pass the [`WaitRow::position`] of the last row as `after`.
-    pub async fn waits_page(
-        &self,
-        filter: WaitFilter,
-        limit: usize,
-    ) -> Result<Vec<WaitRow>, ClientError> {
-        Ok(self.list_waits(filter, limit).await?.rows)
-    }
-
-    async fn list_waits(&self, filter: WaitFilter, limit: usize) -> Result<WaitRows, ClientError> {
-        let filter = WaitFilter { namespace: Some(self.namespace.clone()), ..filter };
-        self.ask(ListWaits { filter, limit: Some(limit) }).await
-    }
-
-    /// Pages of waits, as what `read` makes of each.
-    pub(crate) fn fetch_waits<T: Send + 'static>(
-        &self,
-        filter: WaitFilter,
-        read: fn(WaitRow) -> Option<T>,
-    ) -> Fetch<T> {
-        let client = self.clone();
-        Box::new(move |limit| {
-            Box::pin(async move {
-                let WaitRows { rows, more } = client.list_waits(filter.clone(), limit).await?;
-                let last = rows.last().filter(|_| more).map(WaitRow::position);
-                let rows = rows.into_iter().filter_map(read).collect();
-                let next = last.map(|after| {
-                    client.fetch_waits(WaitFilter { after: Some(after), ..filter }, read)
-                });
-                Ok(Page { rows, next })
-            })
-        })
-    }
-
-    /// Lists the nodes of the cluster by name; they serve all namespaces.
-    pub async fn nodes(&self) -> Result<Vec<NodeListing>, ClientError> {
-        Ok(self.ask(ListNodes).await?.0)
     }
 }
 

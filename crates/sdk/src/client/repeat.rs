@@ -21,14 +21,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Sends an operation that is answered soon, and retries it until it is answered or the
-    /// client's timeout has passed.
-    pub(super) async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
+    /// client's timeout has passed. Users have typed methods; this is for Abide's own programs, which
+    /// show what the engine answers as it is.
+    #[doc(hidden)]
+    pub async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
         self.through_interceptors(operation, Some(self.call_timeout)).await
     }
 
     /// Sends an operation that is answered when a run has reached a state, and retries it until it
-    /// is answered, however long that takes.
-    pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
+    /// is answered, however long that takes. For Abide's own programs.
+    #[doc(hidden)]
+    pub async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
         self.through_interceptors(operation, None).await
     }
 

@@ -19,12 +19,15 @@ use super::{Client, ClientError, Handled, repeat::fresh_key};
 use crate::{
     arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
     retry::RetryPolicy,
     worker::DEFAULT_QUEUE,
 };
 
 /// A start of a workflow. It is sent when awaited.
+///
+/// If no worker takes the run's first task within seconds, the client logs a warning with what it knows
+/// of the reason: once for each queue, until a worker takes a task of it.
 #[must_use = "nothing is started until this is awaited"]
 pub struct Start<W> {
     client: Client,
@@ -122,7 +125,7 @@ impl<W> Start<W> {
     }
 
     /// Adds a named value that is shown with the run.
-    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: PayloadValue>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => self.with(|call| {
@@ -147,7 +150,11 @@ impl<W> Start<W> {
     {
         let (client, call) = self.keyed()?;
         let id = call.workflow.workflow.clone();
+        let check = client.start_check(&call);
         let Started { run, started, .. } = client.ask(*call).await?;
+        if let Some(check) = check.filter(|_| started) {
+            check.look(run);
+        }
         Ok((client.handle_of::<W>(id, Some(run)), started))
     }
 

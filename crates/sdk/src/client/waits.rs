@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-pub use abide_core::run::{ShownWait, WaitKey};
 use abide_core::{
     follow::FollowedWaits,
-    operation::{AwaitWaits, RunTarget},
+    operation::{AwaitWaits, RunTarget, RunWaits},
     run::Movable,
     time::Timestamp,
 };
 
 use super::{Client, ClientError, RescheduleTimer, WorkflowHandle};
+use crate::list::{Wait, WaitKey};
 
 /// Reads what a run waits for, as it changes.
 pub struct WaitsFollower {
@@ -21,9 +21,9 @@ pub struct WaitsFollower {
 
 impl<W> WorkflowHandle<W> {
     /// Everything that the run waits for; empty if it is closed.
-    pub async fn waits(&self) -> Result<Vec<ShownWait>, ClientError> {
+    pub async fn waits(&self) -> Result<Vec<Wait>, ClientError> {
         let shown = self.client.ask(AwaitWaits { target: self.target(), after: 0 }).await?;
-        Ok(Arc::unwrap_or_clone(shown.waits))
+        Ok(waits(shown))
     }
 
     /// Follows what the run waits for, until it is closed.
@@ -36,20 +36,30 @@ impl<W> WorkflowHandle<W> {
     /// Moves the end of a wait that has one: of a sleep, or the deadline of a wait for a signal, a
     /// condition or an approval. Await the returned value.
     pub fn reschedule_wait(&self, wait: WaitKey, until: Timestamp) -> RescheduleTimer {
-        RescheduleTimer::new(self.client.clone(), self.target(), Movable::Wait(wait), until)
+        RescheduleTimer::new(self.client.clone(), self.target(), Movable::Wait(wait.0), until)
+    }
+
+    /// Moves the end of a timer or wait, named as the engine names it. For Abide's own programs.
+    #[doc(hidden)]
+    pub fn reschedule(&self, what: Movable, until: Timestamp) -> RescheduleTimer {
+        RescheduleTimer::new(self.client.clone(), self.target(), what, until)
     }
 }
 
 impl WaitsFollower {
     /// Waits until the run's waits differ from the last returned ones; none when the run is closed.
-    pub async fn next(&mut self) -> Result<Option<Vec<ShownWait>>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<Wait>>, ClientError> {
         while !self.ended {
             let answer = self.client.wait(self.followed.next()).await?;
             self.ended = answer.closed;
             if self.followed.news(&answer) && !answer.closed {
-                return Ok(Some(Arc::unwrap_or_clone(answer.waits)));
+                return Ok(Some(waits(answer)));
             }
         }
         Ok(None)
     }
+}
+
+fn waits(shown: RunWaits) -> Vec<Wait> {
+    Arc::unwrap_or_clone(shown.waits).into_iter().map(Wait::of).collect()
 }

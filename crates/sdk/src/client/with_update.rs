@@ -21,7 +21,7 @@ use super::{
 use crate::{
     arguments::{ArgumentList, IntoArguments},
     definition::{UpdateDef, Workflow},
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
 };
 
 /// A start with an update. Both are sent when awaited; [`outcome`](Self::outcome) also waits for
@@ -72,7 +72,7 @@ impl<W> Start<W> {
 impl<W: Workflow> Start<W> {
     /// Sends an update together with the start, to the new run or the one that was open. Set the
     /// options of the start first.
-    pub fn with_update<I: ArgumentList, O: AsPayload>(
+    pub fn with_update<I: ArgumentList, O: PayloadValue>(
         self,
         definition: UpdateDef<W, I, O>,
         input: impl IntoArguments<I>,
@@ -131,8 +131,10 @@ impl<W, O> StartWithUpdate<W, O> {
         let (id, wait_while_blocked) = (update.clone(), self.wait_while_blocked);
         let asked = StartUpdate { update: id, request, until, wait_while_blocked };
         call.update = Some(Box::new(asked));
+        let target = RunTarget { workflow: call.workflow.clone(), run: None };
         let (run, started, told) = loop {
-            let Started { run, started, update } = client.wait((*call).clone()).await?;
+            let waiting = client.wait((*call).clone());
+            let Started { run, started, update } = client.with_worker(&target, waiting).await?;
             match update {
                 // The open run has closed meanwhile, so the call is repeated without it.
                 Some(Err(CallError::UpdateAborted { accepted: false, .. })) if !started => {}

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use super::{Codec, CodecError, Codecs, pack, sealed, unpack};
+use super::{Codec, CodecError, Codecs, encoded_payload, pack, unpack};
 use crate::future::BoxFuture;
 
 /// The encoding, and the name in messages.
@@ -123,7 +123,7 @@ impl Offload {
     }
 
     async fn put(&self, payload: Payload) -> Result<Payload, CodecError> {
-        if payload.size() < self.smallest {
+        if payload.size().bytes < self.smallest {
             return Ok(payload);
         }
         let content = pack(&payload);
@@ -135,7 +135,7 @@ impl Offload {
         let reference = Reference { sha256: id.to_string(), size };
         let data = serde_json::to_vec(&reference)
             .map_err(|error| CodecError::refused(REFERENCE, error.to_string()))?;
-        Ok(sealed(REFERENCE, data))
+        Ok(encoded_payload(REFERENCE, data))
     }
 
     async fn get(&self, payload: Payload) -> Result<Payload, CodecError> {

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use abide_core::payload::Payload;
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
 
-use super::{Codec, CodecError, Codecs, pack, sealed, unpack};
+use super::{Codec, CodecError, Codecs, encoded_payload, pack, unpack};
 use crate::future::BoxFuture;
 
 /// The encoding, and the name in messages.
@@ -53,14 +53,14 @@ impl Compress {
     }
 
     fn smaller(&self, payload: Payload) -> Result<Payload, CodecError> {
-        if payload.size() < self.smallest {
+        if payload.size().bytes < self.smallest {
             return Ok(payload);
         }
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         let written = encoder.write_all(&pack(&payload)).and_then(|()| encoder.finish());
         let data = written.map_err(|error| CodecError::refused(ZLIB, error.to_string()))?;
-        let compressed = sealed(ZLIB, data);
-        Ok(if compressed.size() < payload.size() { compressed } else { payload })
+        let compressed = encoded_payload(ZLIB, data);
+        Ok(if compressed.size().bytes < payload.size().bytes { compressed } else { payload })
     }
 
     fn original(&self, payload: &Payload) -> Result<Payload, CodecError> {

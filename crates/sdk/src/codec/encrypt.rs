@@ -18,9 +18,9 @@ use ring::{
 };
 
 use super::{
-    Codec, CodecError, Codecs,
+    Codec, CodecError, Codecs, encoded_payload,
     keys::{Key, KeyError, KeyProvider},
-    pack, sealed, unpack,
+    pack, unpack,
 };
 use crate::future::BoxFuture;
 
@@ -100,6 +100,10 @@ impl Codec for Encrypt {
             Ok(decrypted)
         })
     }
+
+    fn authenticates(&self) -> bool {
+        true
+    }
 }
 
 impl Codecs {
@@ -120,7 +124,7 @@ fn encrypt(key: &Key, payload: &Payload) -> Result<Payload, CodecError> {
         .map_err(|_| CodecError::refused(AES, "the payload is too large to be encrypted"))?;
     data.extend(salt);
     data.extend(packed);
-    let mut encrypted = sealed(AES, data);
+    let mut encrypted = encoded_payload(AES, data);
     encrypted.metadata.insert(KEY_ID.to_owned(), key.id().to_owned().into());
     Ok(encrypted)
 }

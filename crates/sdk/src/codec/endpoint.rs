@@ -35,6 +35,12 @@ const CONNECTIONS_MAX: usize = 100;
 /// How long a caller may take for the head of its request, and for its body.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection may last, so that callers who read nothing do not keep its place.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How many bytes an answer may have when it is decoded.
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
 /// The least length of a token.
 const TOKEN_MIN: usize = 16;
 
@@ -66,7 +72,10 @@ impl CodecEndpoint {
     pub fn new(codecs: Codecs, token: impl Into<Arc<str>>) -> Result<Self, EndpointError> {
         let token = token.into();
         match token.chars().count() {
-            TOKEN_MIN.. => Ok(Self { codecs, token, origins: Arc::new([]) }),
+            TOKEN_MIN.. => {
+                let most = codecs.decoded_max.min(ANSWER_MAX);
+                Ok(Self { codecs: codecs.decode_at_most(most), token, origins: Arc::new([]) })
+            }
             length => Err(EndpointError::Token(length)),
         }
     }
@@ -103,8 +112,9 @@ impl CodecEndpoint {
                 let service = service_fn(move |request| endpoint.clone().serve_one(request));
                 let mut server = http1::Builder::new();
                 server.timer(TokioTimer::new()).header_read_timeout(READ_TIMEOUT);
+                let connection = server.serve_connection(TokioIo::new(stream), service);
                 // An error ends this connection only, and its caller knows.
-                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
                 drop(place);
             });
         }
@@ -116,9 +126,10 @@ impl CodecEndpoint {
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         let (head, body) = request.into_parts();
         // Strangers are sent away before anything of their body is read.
-        let read = match self.refusal(&head.method, &head.headers) {
-            Some(_) => Bytes::new(),
-            None => {
+        let unread = head.method == Method::OPTIONS;
+        let read = match unread || self.refusal(&head.method, &head.headers).is_some() {
+            true => Bytes::new(),
+            false => {
                 let whole = Limited::new(body, BODY_MAX).collect();
                 match tokio::time::timeout(READ_TIMEOUT, whole).await {
                     Ok(Ok(body)) => body.to_bytes(),
@@ -289,6 +300,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn json_that_is_nested_too_deeply_is_refused() {
+        for start in ["", "{\"payloads\":", "{\"other\":", "{\"payloads\":[{\"data\":"] {
+            let deep = format!("{start}{}", "[".repeat(1 << 20));
+            let (status, told) = call(request("/decode", deep)).await;
+            assert_eq!(status, 400, "{told}");
+        }
+    }
+
+    #[tokio::test]
     async fn callers_without_the_token_learn_nothing() {
         for token in ["", "Bearer", "Bearer x", "Basic a long enough token"] {
             let mut request = request("/decode", "{}");
@@ -314,12 +334,45 @@ mod tests {
         check(request("/decode", odd), 400, "payloads[0].data is not base64").await;
         let many = format!(r#"{{"payloads":[{}{{}}]}}"#, "{},".repeat(PAYLOADS_MAX));
         check(request("/decode", many), 413, "at most 10000").await;
-        let unknown = PayloadsJson::new(&[crate::codec::sealed("codec/other", "x")]);
+        let unknown = PayloadsJson::new(&[crate::codec::encoded_payload("codec/other", "x")]);
         let unknown = serde_json::to_vec(&unknown).unwrap();
         check(request("/decode", unknown), 422, "no codec of this program reads").await;
         let mut get = request("/decode", "");
         *get.method_mut() = Method::GET;
         check(get, 405, "use POST").await;
+    }
+
+    /// One small payload may name a large one, many times.
+    #[tokio::test]
+    async fn an_answer_has_a_bound() {
+        let codecs = Codecs::new().compress();
+        let large = vec![Payload::new(vec![0; 1 << 20])];
+        let sent = codecs.encode(large).await.unwrap().remove(0);
+        let endpoint = CodecEndpoint::new(codecs, TOKEN).unwrap();
+        let body = serde_json::to_vec(&PayloadsJson::new(&vec![sent; 65])).unwrap();
+        let response = endpoint.answer(request("/decode", body)).await;
+        assert_eq!(response.status(), 422);
+        let said = String::from_utf8_lossy(response.body()).into_owned();
+        assert!(said.contains("more than 67108864 bytes when it is decoded"), "{said}");
+    }
+
+    /// A stranger who announces a body gets an answer without sending any of it.
+    #[tokio::test]
+    async fn bodies_of_strangers_are_not_read() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(endpoint().serve(listener));
+        for (method, status) in [("OPTIONS", "204"), ("POST", "401")] {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let head =
+                format!("{method} /decode HTTP/1.1\r\nhost: x\r\ncontent-length: 16000000\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"));
+        }
+        serving.abort();
     }
 
     #[tokio::test]

@@ -46,6 +46,13 @@ impl CodecError {
         self.problem
     }
 
+    /// The payload was not encrypted, and must be.
+    pub(super) fn not_encrypted() -> Self {
+        let message = "the payload is not encrypted, and this program requires that: its sender lacks \
+                       the codecs, or it was replaced on the way";
+        Self::refused("require_encryption", message)
+    }
+
     /// Nothing here reads this encoding.
     pub(super) fn no_codec(encoding: &str, codecs: &Codecs) -> Self {
         let message = match codecs.is_empty() {

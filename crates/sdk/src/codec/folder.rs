@@ -4,20 +4,15 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::SystemTime,
 };
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use super::{BlobError, BlobId, BlobStore};
 use crate::future::BoxFuture;
-
-/// Tells apart the files that this process writes at the same time.
-static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// A folder of this machine, or one that several machines share, as a store of large objects.
 ///
@@ -46,18 +41,19 @@ impl LocalFolder {
 
     fn write(&self, id: BlobId, content: &[u8]) -> io::Result<()> {
         let (file, folder) = self.file(id);
-        if touched(&file, content.len())? {
-            return Ok(());
+        if !touched(&file, content)? {
+            create_folder(&folder)?;
+            // Random, because processes in containers on several machines have the same id.
+            let unfinished = folder.join(format!(".{id}.{}", Uuid::new_v4().simple()));
+            let created = create_new(&unfinished)?;
+            let written = write_all(created, content).and_then(|()| fs::rename(&unfinished, &file));
+            if let Err(error) = written {
+                // What is left is as harmless as after a crash.
+                let _ = fs::remove_file(&unfinished);
+                return Err(error);
+            }
         }
-        create_folder(&folder)?;
-        let number = WRITES.fetch_add(1, Ordering::Relaxed);
-        let unfinished = folder.join(format!(".{id}.{}.{number}", std::process::id()));
-        let written = write_new(&unfinished, content).and_then(|()| fs::rename(&unfinished, &file));
-        if let Err(error) = written {
-            // What is left is as harmless as after a crash.
-            let _ = fs::remove_file(&unfinished);
-            return Err(error);
-        }
+        // Also for a file that was there: who wrote it may not have come to this yet.
         sync_folder(&folder)
     }
 
@@ -93,42 +89,57 @@ impl BlobStore for LocalFolder {
     }
 }
 
-/// Whether the object is there, which then counts as stored now. A file of another length is damaged
-/// and is written again.
-fn touched(file: &Path, length: usize) -> io::Result<bool> {
-    let file = match OpenOptions::new().append(true).open(file) {
+/// Whether the object is there, which then counts as stored now. A file of other content is damaged and
+/// is written again.
+fn touched(file: &Path, content: &[u8]) -> io::Result<bool> {
+    let mut file = match OpenOptions::new().read(true).append(true).open(file) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    if usize::try_from(file.metadata()?.len()) != Ok(length) {
+    if usize::try_from(file.metadata()?.len()) != Ok(content.len()) {
+        return Ok(false);
+    }
+    let mut found = Vec::with_capacity(content.len());
+    file.read_to_end(&mut found)?;
+    if found != content {
         return Ok(false);
     }
     file.set_modified(SystemTime::now())?;
+    file.sync_all()?;
     Ok(true)
 }
 
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    options.open(path)
+}
+
+fn write_all(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()
 }
 
-/// Creates a folder that only this user can read, and makes it durable.
+/// Creates a folder that only this user can read, and those above it, and makes them durable.
 fn create_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    create_folder(parent)?;
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
+    match builder.create(path) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        created => created?,
+    }
+    sync_folder(parent)
 }
 
 /// Makes the names in a folder durable, where that can be done.

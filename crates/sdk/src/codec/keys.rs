@@ -147,7 +147,7 @@ impl KeyRing {
 
     /// Adds a key that only decrypts: one that encrypted before, or that will encrypt once every
     /// program has it.
-    pub fn also_reading(mut self, key: Key) -> Result<Self, KeyError> {
+    pub fn with_decryption_key(mut self, key: Key) -> Result<Self, KeyError> {
         match self.keys.insert(Arc::clone(&key.id), key) {
             None => Ok(self),
             Some(key) => Err(KeyError::Twice(key.id().to_owned())),
@@ -166,7 +166,7 @@ impl KeyRing {
                 let key = Key::from_base64(id.trim(), key)?;
                 ring = Some(match ring {
                     None => Self::new(key),
-                    Some(ring) => ring.also_reading(key)?,
+                    Some(ring) => ring.with_decryption_key(key)?,
                 });
             }
         }

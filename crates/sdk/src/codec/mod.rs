@@ -34,11 +34,14 @@ mod folder;
 mod json;
 #[cfg(feature = "codecs")]
 mod keys;
+mod room;
+mod signals;
 mod texts;
 
 use std::{fmt, sync::Arc};
 
-use abide_core::{carried::Carrier, codec, event::Event};
+use abide_core::{carried::Carrier, codec, event::Event, limits::InvalidField};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 pub use abide_core::payload::Payload;
 pub use bytes::Bytes;
@@ -46,6 +49,7 @@ pub use bytes::Bytes;
 #[cfg(feature = "codec-endpoint")]
 pub use self::endpoint::{CodecEndpoint, EndpointError};
 pub use self::error::{CodecError, CodecProblem};
+use self::room::Room;
 #[cfg(feature = "codecs")]
 pub use self::{
     blob::{BlobError, BlobId, BlobStore, Offload},
@@ -63,6 +67,14 @@ pub const ENCODED: &str = "codec/";
 /// The most codecs that one payload may have passed. A payload with more is refused.
 const LAYERS_MAX: usize = 16;
 
+/// How many payloads are decoded at once. A history with 500 objects in a store that answers within
+/// 30 ms is then read in one second, well within the time of a workflow task.
+const AT_ONCE: usize = 16;
+
+/// How many bytes a history, an answer or a request may have when it is decoded: much more than
+/// workflow code should hold, and little enough for a worker to survive.
+const DECODED_MAX: usize = 512 * 1024 * 1024;
+
 /// Turns payloads into other payloads and back.
 ///
 /// - An encoded payload has an `encoding` that begins with [`ENCODED`], such as `codec/zlib`; that is
@@ -70,7 +82,8 @@ const LAYERS_MAX: usize = 16;
 ///   [`pack`] and [`unpack`].
 /// - The same payload should encode to the same bytes. The engine compares the content of requests
 ///   that are repeated with the same key, and refuses one whose bytes differ.
-/// - Both functions return as many payloads as they were given, in the same order.
+/// - Both functions return as many payloads as they were given, in the same order. Payloads are
+///   decoded one by one, several at the same time, so that what they hold stays bounded.
 pub trait Codec: Send + Sync + 'static {
     /// The name in error messages.
     fn name(&self) -> &str;
@@ -83,16 +96,38 @@ pub trait Codec: Send + Sync + 'static {
 
     /// Decodes payloads, all of which have an encoding that this codec [`reads`](Codec::reads).
     fn decode(&self, payloads: Vec<Payload>) -> BoxFuture<'_, Result<Vec<Payload>, CodecError>>;
+
+    /// Whether only a holder of a key can have written what this codec decodes. See
+    /// [`Codecs::require_encryption`].
+    fn authenticates(&self) -> bool {
+        false
+    }
 }
 
 /// The codecs of a client and its workers. Payloads are encoded by one after the other, and decoded
 /// from the outermost encoding inwards; so data is read whatever codecs wrote it, in whatever order,
 /// as long as all of them are here. Data that was written without codecs is read as it is.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Codecs {
     chain: Vec<Arc<dyn Codec>>,
     hide_texts: bool,
     keep_unreadable: bool,
+    require_encryption: bool,
+    skip_signals: bool,
+    decoded_max: usize,
+}
+
+impl Default for Codecs {
+    fn default() -> Self {
+        Self {
+            chain: Vec::new(),
+            hide_texts: false,
+            keep_unreadable: false,
+            require_encryption: false,
+            skip_signals: false,
+            decoded_max: DECODED_MAX,
+        }
+    }
 }
 
 impl Codecs {
@@ -124,6 +159,32 @@ impl Codecs {
         self
     }
 
+    /// Refuses payloads that are not encrypted: with this, the engine and others on the way cannot put
+    /// plain data in the place of encrypted data. Switch it on when no history has plain data any more.
+    /// Messages and types of failures stay as they are sent.
+    #[must_use]
+    pub fn require_encryption(mut self) -> Self {
+        self.require_encryption = true;
+        self
+    }
+
+    /// Lets workers refuse signals that they cannot decode, also for lack of a key or a codec. Without
+    /// this, a run waits for the key, because a signal that was refused is lost. Each one that is
+    /// refused is recorded in history, so this can be switched off again.
+    #[must_use]
+    pub fn skip_unreadable_signals(mut self) -> Self {
+        self.skip_signals = true;
+        self
+    }
+
+    /// How many bytes a history, an answer or a request may have when it is decoded; 512 MiB unless
+    /// this is set. One that has more is refused.
+    #[must_use]
+    pub fn decode_at_most(mut self, bytes: usize) -> Self {
+        self.decoded_max = bytes;
+        self
+    }
+
     /// The same codecs for a worker.
     pub(crate) fn strict(&self) -> Self {
         Self { keep_unreadable: false, ..self.clone() }
@@ -144,33 +205,51 @@ impl Codecs {
     }
 
     /// Decodes payloads.
-    pub async fn decode(&self, mut payloads: Vec<Payload>) -> Result<Vec<Payload>, CodecError> {
+    pub async fn decode(&self, payloads: Vec<Payload>) -> Result<Vec<Payload>, CodecError> {
+        self.decode_within(&Room::new(self.decoded_max), payloads).await
+    }
+
+    async fn decode_within(
+        &self,
+        room: &Room,
+        payloads: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CodecError> {
+        let decoding: Vec<_> =
+            payloads.into_iter().map(|payload| self.decode_one(room, payload)).collect();
+        stream::iter(decoding).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn decode_one(&self, room: &Room, mut payload: Payload) -> Result<Payload, CodecError> {
+        let (mut authentic, mut held) = (false, payload.size().bytes);
         for _ in 0..LAYERS_MAX {
-            let Some(outer) = payloads.iter().find_map(encoded) else { return Ok(payloads) };
+            let Some(outer) = encoded(&payload) else {
+                return match authentic || !self.require_encryption {
+                    true => Ok(payload),
+                    false => Err(CodecError::not_encrypted()),
+                };
+            };
             let Some(codec) = self.chain.iter().find(|codec| codec.reads(&outer)) else {
                 return Err(CodecError::no_codec(&outer, self));
             };
-            let is_its_own =
-                |payload: &Payload| encoded(payload).is_some_and(|outer| codec.reads(&outer));
-            let places: Vec<usize> =
-                (0..payloads.len()).filter(|place| is_its_own(&payloads[*place])).collect();
-            let own: Vec<Payload> =
-                places.iter().map(|place| std::mem::take(&mut payloads[*place])).collect();
-            let decoded = counted(&**codec, places.len(), codec.decode(own).await?)?;
-            for (place, payload) in places.into_iter().zip(decoded) {
-                payloads[place] = payload;
-            }
+            authentic |= codec.authenticates();
+            let decoded = counted(&**codec, 1, codec.decode(vec![payload]).await?)?;
+            payload = decoded.into_iter().next().unwrap_or_default();
+            let size = payload.size().bytes;
+            room.take(size.saturating_sub(held), codec.name())?;
+            held = held.max(size);
         }
-        match payloads.iter().find_map(encoded) {
-            None => Ok(payloads),
-            Some(outer) => Err(CodecError::refused(
-                &outer,
-                format!("was encoded more than {LAYERS_MAX} times"),
-            )),
+        match encoded(&payload) {
+            None => Ok(payload),
+            Some(outer) => {
+                let problem = format!("was encoded more than {LAYERS_MAX} times");
+                Err(CodecError::refused(&outer, problem))
+            }
         }
     }
 
-    /// Decodes the data of a history that was recorded as it is stored.
+    /// Decodes the data of a history that was recorded as it is stored. Programs use
+    /// `abide::testing::decode_history`.
+    #[doc(hidden)]
     pub async fn decode_history(&self, events: &mut Vec<Event>) -> Result<(), CodecError> {
         self.decode_all(events).await
     }
@@ -191,10 +270,21 @@ impl Codecs {
         Ok(())
     }
 
+    /// A value as it is sent, to see whether it fits. What cannot be encoded now is returned as it is:
+    /// it is encoded again when it is sent.
+    pub(crate) async fn as_sent<T: Carrier>(&self, mut value: T) -> Result<T, InvalidField> {
+        match self.encode_all(&mut value).await {
+            Err(error) if error.problem() == CodecProblem::Refused => Err(error.as_invalid()),
+            Ok(()) | Err(_) => Ok(value),
+        }
+    }
+
     /// Fails if a value has encoded data: for programs without codecs.
     pub(crate) fn check_plain(&self, value: &mut impl Carrier) -> Result<(), CodecError> {
         let carried = value.carried();
-        match carried.payloads.iter().find_map(|payload| encoded(payload)) {
+        let hidden = texts::hidden(&carried.failures)?;
+        let mut all = carried.payloads.iter().map(|payload| &**payload).chain(&hidden);
+        match all.find_map(encoded) {
             Some(encoding) => Err(CodecError::no_codec(&encoding, self)),
             None => Ok(()),
         }
@@ -202,17 +292,25 @@ impl Codecs {
 
     /// Decodes all user data of a value. On an error the value is as it was.
     pub(crate) async fn decode_all(&self, value: &mut impl Carrier) -> Result<(), CodecError> {
+        self.decode_all_within(&Room::new(self.decoded_max), value).await
+    }
+
+    async fn decode_all_within(
+        &self,
+        room: &Room,
+        value: &mut impl Carrier,
+    ) -> Result<(), CodecError> {
         let mut carried = value.carried();
         let hidden = texts::hidden(&carried.failures)?;
         let nothing = carried.payloads.iter().all(|payload| encoded(payload).is_none());
-        if nothing && hidden.is_empty() {
+        if nothing && hidden.is_empty() && !self.require_encryption {
             return Ok(());
         }
         let sent = carried.payloads.iter().map(|payload| (**payload).clone());
         let sent = sent.chain(hidden).collect();
         let decoded = match self.keep_unreadable {
             true => self.decode_readable(sent).await,
-            false => self.decode(sent).await?,
+            false => self.decode_within(room, sent).await?,
         };
         let mut decoded = decoded.into_iter();
         for payload in &mut carried.payloads {
@@ -250,7 +348,7 @@ impl fmt::Debug for Codecs {
 }
 
 /// The payload that stands for an encoded one: this encoding, and these bytes.
-pub fn sealed(encoding: &str, data: impl Into<Bytes>) -> Payload {
+pub fn encoded_payload(encoding: &str, data: impl Into<Bytes>) -> Payload {
     let encoding = (ENCODING.to_owned(), Bytes::copy_from_slice(encoding.as_bytes()));
     Payload { metadata: [encoding].into(), data: data.into() }
 }

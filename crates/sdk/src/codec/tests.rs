@@ -2,13 +2,19 @@
 
 use std::sync::Mutex;
 
-use abide_core::{failure::Failure, payload::Payloads};
+use abide_core::{
+    event::{Body, Fact, MemoUpserted, SignalReceived},
+    failure::Failure,
+    payload::Payloads,
+    time::Timestamp,
+};
 use pollster::block_on;
 
 use super::*;
+use crate::unread;
 
 fn payload(data: impl Into<Bytes>) -> Payload {
-    sealed("json/plain", data)
+    encoded_payload("json/plain", data)
 }
 
 fn keys(id: &str) -> KeyRing {
@@ -98,7 +104,115 @@ fn a_bomb_is_refused() {
     let sent = encode(&Codecs::new().compress(), &large);
     let careful = Codecs::new().with(Compress::new().to_size(100_000));
     refused(&careful, &sent, CodecProblem::Refused, "more than 100000 bytes decompressed");
-    refused(&careful, &sealed("codec/zlib", "??"), CodecProblem::Refused, "damaged");
+    refused(&careful, &encoded_payload("codec/zlib", "??"), CodecProblem::Refused, "damaged");
+}
+
+/// Many small payloads may hold as much as a large one.
+#[test]
+fn all_that_is_decoded_at_once_has_a_bound() {
+    let large = payload(vec![0; 1 << 20]);
+    let sent = encode(&Codecs::new().compress(), &large);
+    let careful = Codecs::new().compress().decode_at_most(5 << 20);
+    let many = |count| block_on(careful.decode(vec![sent.clone(); count]));
+    assert_eq!(many(4).unwrap().len(), 4);
+    let error = many(6).unwrap_err();
+    assert_eq!(error.problem(), CodecProblem::Refused);
+    assert!(error.to_string().contains("more than 5242880 bytes when it is decoded"), "{error}");
+    // What is not encoded was held before, and takes no room.
+    assert_eq!(block_on(careful.decode(vec![large; 9])).unwrap().len(), 9);
+}
+
+/// Counts how many reads it has at once.
+#[derive(Clone, Default)]
+struct Busy {
+    shelf: Shelf,
+    reads: Arc<Mutex<(usize, usize)>>,
+}
+
+impl BlobStore for Busy {
+    fn put(&self, id: BlobId, content: Bytes) -> BoxFuture<'_, Result<(), BlobError>> {
+        self.shelf.put(id, content)
+    }
+
+    fn get(&self, id: BlobId, size: usize) -> BoxFuture<'_, Result<Bytes, BlobError>> {
+        Box::pin(async move {
+            {
+                let mut reads = self.reads.lock().unwrap();
+                reads.0 += 1;
+                reads.1 = reads.1.max(reads.0);
+            }
+            tokio::task::yield_now().await;
+            self.reads.lock().unwrap().0 -= 1;
+            self.shelf.get(id, size).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_history_of_large_payloads_is_read_at_once_in_part() {
+    let store = Busy::default();
+    let codecs = Codecs::new().with(Offload::new(store.clone()).from_size(10));
+    let plain: Vec<_> = (0..100).map(|number| payload(format!("{number:20}"))).collect();
+    let sent = codecs.encode(plain.clone()).await.unwrap();
+    assert_eq!(codecs.decode(sent).await, Ok(plain));
+    assert_eq!(store.reads.lock().unwrap().1, AT_ONCE);
+}
+
+#[test]
+fn where_encryption_is_required_nothing_else_is_read() {
+    let compress = || Codecs::new().compress();
+    let required = compress().encrypt(keys("k")).require_encryption();
+    let plain = payload("text ".repeat(500));
+    for foreign in [plain.clone(), encode(&compress(), &plain)] {
+        refused(&required, &foreign, CodecProblem::Refused, "not encrypted");
+    }
+    let mut value = vec![plain.clone()];
+    assert!(block_on(required.decode_all(&mut value)).is_err(), "plain data is looked at too");
+    let sent = encode(&required, &plain);
+    assert_eq!(decode(&required, &sent), Ok(plain));
+}
+
+fn signal(number: u64, input: Payload) -> Event {
+    let received = SignalReceived { input: vec![input], ..SignalReceived::default() };
+    event(number, received)
+}
+
+fn event(number: u64, fact: impl Into<Fact>) -> Event {
+    Event { number, time: Timestamp::EPOCH, body: Body::new(fact.into()) }
+}
+
+#[test]
+fn signals_that_cannot_be_decoded_are_marked_and_hide_nothing_else() {
+    let codecs = Codecs::new().compress().encrypt(keys("k"));
+    let good = encode(&codecs, &payload("1"));
+    let strange = encode(&Codecs::new().encrypt(keys("strange")), &payload("2"));
+    let forged = encoded_payload("codec/zlib", "??");
+    let events = [good.clone(), strange, forged].into_iter().zip(1..);
+    let events: Vec<_> = events.map(|(input, number)| signal(number, input)).collect();
+    let reasons = |events: &[Event]| -> Vec<_> {
+        let signals = events.iter().map(|event| match &event.body.fact {
+            Fact::SignalReceived(signal) => unread::reason(signal).map(|unread| unread.never),
+            other => panic!("{other:?}"),
+        });
+        signals.collect()
+    };
+    let mut decoded = events.clone();
+    block_on(codecs.decode_events(&mut decoded)).unwrap();
+    assert_eq!(reasons(&decoded), [None, Some(false), Some(true)]);
+    assert_eq!(decoded[0], signal(1, payload("1")));
+    let skips = codecs.clone().skip_unreadable_signals();
+    let mut decoded = events.clone();
+    block_on(skips.decode_events(&mut decoded)).unwrap();
+    assert_eq!(reasons(&decoded), [None, Some(true), Some(true)]);
+    let mut unread = events;
+    Codecs::new().check_events(&mut unread).unwrap();
+    assert_eq!(reasons(&unread), [Some(false); 3], "without codecs, each waits for its codec");
+
+    // Other events come from programs of the run, and nothing is decided without them.
+    let memo = MemoUpserted { memo: [("note".into(), good)].into(), ..MemoUpserted::default() };
+    let mut other = vec![event(1, memo.clone()), signal(2, payload("1"))];
+    assert!(Codecs::new().check_events(&mut other).is_err());
+    assert!(block_on(Codecs::new().compress().decode_events(&mut other)).is_err());
 }
 
 #[test]
@@ -106,7 +220,7 @@ fn older_keys_still_decrypt_after_rotation() {
     let [old, new] =
         ["old", "new"].map(|id| Key::new(id, &id.repeat(32).as_bytes()[..32]).unwrap());
     let before = Codecs::new().encrypt(KeyRing::new(old.clone()));
-    let after = KeyRing::new(new).also_reading(old).unwrap();
+    let after = KeyRing::new(new).with_decryption_key(old).unwrap();
     let after = Codecs::new().encrypt(after);
     let plain = payload("secret");
     let written_before = encode(&before, &plain);
@@ -139,7 +253,7 @@ fn different_data_and_different_keys_have_different_bytes() {
     let one = Codecs::new().encrypt(keys("k"));
     let sent = encode(&one, &payload("secret"));
     assert_ne!(sent, encode(&one, &payload("Secret")));
-    assert_ne!(sent, encode(&one, &sealed("text/plain", "secret")), "metadata counts");
+    assert_ne!(sent, encode(&one, &encoded_payload("text/plain", "secret")), "metadata counts");
     assert_ne!(sent.data, encode(&Codecs::new().encrypt(keys("l")), &payload("secret")).data);
 }
 
@@ -154,6 +268,16 @@ fn what_is_encrypted_is_pinned() {
     assert_eq!(hex, pinned);
 }
 
+/// A repeat by a program of another version has the same bytes only as long as this holds.
+#[test]
+fn what_is_compressed_is_pinned() {
+    let sent = encode(&Codecs::new().compress(), &payload("text ".repeat(200)));
+    let hex: String = sent.data.iter().map(|byte| format!("{byte:02x}")).collect();
+    let pinned = "7801ed93b10900200cc046a5a383b31f789368918ab4821d3cd933fc43bae4809040048f5ca511f700630be7\
+                  350b71b84ef168329803ebe0eb0d1e5c46838b";
+    assert_eq!(hex, pinned);
+}
+
 #[test]
 fn an_encoding_without_codec_says_what_to_do() {
     let sent = encode(&Codecs::new().encrypt(keys("k")), &payload("secret"));
@@ -161,7 +285,8 @@ fn an_encoding_without_codec_says_what_to_do() {
     refused(&none, &sent, CodecProblem::Missing, "codec/aes-256-gcm: the payload is encoded, and");
     let other = Codecs::new().compress();
     refused(&other, &sent, CodecProblem::Missing, "it has [\"codec/zlib\"]: add the codec");
-    let nested = (0..40).fold(payload("1"), |inner, _| sealed("codec/again", pack(&inner)));
+    let nested =
+        (0..40).fold(payload("1"), |inner, _| encoded_payload("codec/again", pack(&inner)));
     refused(&Codecs::new().with(Again), &nested, CodecProblem::Refused, "more than 16 times");
 }
 
@@ -199,7 +324,7 @@ fn a_blob_that_is_gone_damaged_or_too_large_is_an_error() {
     refused(&codecs, &sent, CodecProblem::Missing, "is damaged: restore it");
     let large = block_on(codecs.encode(vec![payload("x".repeat(2_000))])).unwrap_err();
     assert_eq!(large.problem(), CodecProblem::Refused);
-    refused(&codecs, &sealed("codec/reference", "{}"), CodecProblem::Refused, "damaged");
+    refused(&codecs, &encoded_payload("codec/reference", "{}"), CodecProblem::Refused, "damaged");
 }
 
 #[test]
@@ -220,6 +345,9 @@ fn texts_of_failures_are_hidden_and_shown_again() {
     let shown = format!("{sent:?}");
     assert!(["money", "4711", "1234", "pay"].iter().all(|text| !shown.contains(text)), "{shown}");
     assert_eq!(sent.error_type, "Declined");
+    let texts = &mut Failure { details: Payloads::new(), ..sent.clone() };
+    let unreadable = Codecs::new().check_plain(texts).unwrap_err();
+    assert_eq!(unreadable.problem(), CodecProblem::Missing, "a program without codecs is told");
     block_on(codecs.decode_all(&mut sent)).unwrap();
     assert_eq!(sent, failure);
 }
@@ -244,9 +372,20 @@ async fn a_folder_keeps_blobs_private_and_whole() {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     }
-    std::fs::write(&file, "large").unwrap();
+    for damaged in ["large", "large tcejbo"] {
+        std::fs::write(&file, damaged).unwrap();
+        store.put(id, content.clone()).await.unwrap();
+        assert_eq!(store.get(id, content.len()).await, Ok(content.clone()), "it is mended");
+    }
+    // What another process left, or writes just now, is in no one's way.
+    let foreign = file.parent().unwrap().join(format!(".{name}.1.0"));
+    std::fs::write(&foreign, "unfinished").unwrap();
+    std::fs::remove_file(&file).unwrap();
     store.put(id, content.clone()).await.unwrap();
-    assert_eq!(store.get(id, content.len()).await, Ok(content), "what was cut off is mended");
+    assert_eq!(std::fs::read(&foreign).unwrap(), b"unfinished");
+    std::fs::remove_file(&foreign).unwrap();
+    assert!(LocalFolder::open(path.join("deep/er")).is_ok());
+    std::fs::remove_dir_all(path.join("deep")).unwrap();
     let files = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
     assert_eq!(files, 1, "no unfinished files stay");
 }

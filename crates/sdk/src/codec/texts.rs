@@ -14,7 +14,7 @@ const PLACE: &str = "abide.texts";
 const INSTEAD: &str = "the text of this failure is encoded";
 
 #[derive(Serialize, Deserialize)]
-struct Texts {
+struct SealedTexts {
     message: String,
     stack: String,
 }
@@ -22,7 +22,7 @@ struct Texts {
 /// The texts of these failures, one payload each.
 pub(super) fn found(failures: &[FailureTexts<'_>]) -> Vec<Payload> {
     let texts = failures.iter().map(|failure| {
-        let texts = Texts { message: failure.message.clone(), stack: failure.stack.clone() };
+        let texts = SealedTexts { message: failure.message.clone(), stack: failure.stack.clone() };
         // Two strings can always be written as one payload.
         encode(&texts).ok().and_then(|payloads| payloads.into_iter().next()).unwrap_or_default()
     });
@@ -55,7 +55,7 @@ pub(super) fn show(
             // It was kept, because it cannot be decoded here.
             continue;
         }
-        let texts: Texts = decode(text.as_slice())
+        let texts: SealedTexts = decode(text.as_slice())
             .map_err(|error| CodecError::refused("text of a failure", error.to_string()))?;
         *failure.message = texts.message;
         *failure.stack = texts.stack;

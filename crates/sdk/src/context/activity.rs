@@ -20,7 +20,7 @@ use crate::{
     arguments::ArgumentList,
     error::{ActivityFailure, Error, Result},
     executor::{ActivityOutcome, Resolution, Terms},
-    payload::{self, AsPayload, PayloadError},
+    payload::{self, PayloadError, PayloadValue},
     retry::RetryPolicy,
 };
 
@@ -140,7 +140,7 @@ impl<O> ActivityCall<O> {
 
     fn closed(&mut self, outcome: ActivityOutcome) -> Progress<Result<O>>
     where
-        O: AsPayload,
+        O: PayloadValue,
     {
         let (failure, retry_state) = match outcome.result {
             Ok(result) => {
@@ -184,9 +184,9 @@ impl<O> ActivityCall<O> {
     }
 }
 
-awaitable!([O: AsPayload] ActivityCall<O> => Result<O>);
+awaitable!([O: PayloadValue] ActivityCall<O> => Result<O>);
 
-impl<O: AsPayload> Operation for ActivityCall<O> {
+impl<O: PayloadValue> Operation for ActivityCall<O> {
     type Output = Result<O>;
 
     fn refused(&self) -> bool {

@@ -21,7 +21,7 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
     executor::{Child, ChildClosed, Resolution, Subject, Terms, Wait},
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
     retry::RetryPolicy,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 /// result.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildCall<C: Workflow> {
-    link: Link<C>,
+    link: ChildLink<C>,
     spec: ChildSpec,
     unsendable: Option<PayloadError>,
     retries: Option<Retries>,
@@ -52,18 +52,19 @@ pub struct ChildStart<C: Workflow>(ChildCall<C>);
 
 /// A running child. Dropping the handle does not affect the child.
 pub struct ChildHandle<C: Workflow> {
-    link: Link<C>,
+    link: ChildLink<C>,
+    external: ExternalWorkflow<C>,
     on_cancel: OnCancel,
 }
 
 /// The result of a running child.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildResult<C: Workflow> {
-    link: Link<C>,
+    link: ChildLink<C>,
     on_cancel: OnCancel,
 }
 
-struct Link<C> {
+struct ChildLink<C> {
     board: Site,
     workflow: WorkflowId,
     /// The number of the child within the run; zero before it is started.
@@ -89,8 +90,10 @@ impl<C: Workflow> ChildCall<C> {
             parent_close: ParentClosePolicy::default(),
             reuse: ReusePolicy::default(),
             retry_of: None,
+            attempt: 0,
+            recorded_retry: None,
         };
-        let link = Link { board, workflow, number: 0, child: PhantomData };
+        let link = ChildLink { board, workflow, number: 0, child: PhantomData };
         Self { link, spec, unsendable, retries: None, on_cancel: None }
     }
 
@@ -139,7 +142,7 @@ impl<C: Workflow> ChildCall<C> {
     }
 
     /// Adds a named value that is shown with the child's run.
-    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: PayloadValue>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
@@ -156,6 +159,7 @@ impl<C: Workflow> ChildCall<C> {
         let policy = retry::RetryPolicy::from(policy);
         if policy.recorded {
             let first = self.link.workflow.clone();
+            self.spec.recorded_retry = Some(policy.clone());
             self.retries = Some(Retries { policy, attempts: 1, first });
         } else {
             self.spec.spec.retry = Some(policy);
@@ -215,6 +219,7 @@ impl<C: Workflow> Operation for ChildCall<C> {
             }
             let workflow = retries.next();
             self.spec.retry_of = Some(retries.first.clone());
+            self.spec.attempt = retries.attempts;
             self.spec.workflow.workflow = workflow.clone();
             self.link.workflow = workflow;
             return self.begin();
@@ -234,7 +239,7 @@ impl<C: Workflow> Operation for ChildCall<C> {
                 let next = board.now().saturating_add(delay);
                 Progress::Waits(board.start_timer(next, origin, Terms::default()))
             }
-            // The run knows the state of its recorded retries; the child does not.
+            // A history of an older engine does not tell the state of recorded retries.
             RetryDecision::Stop(reason) => {
                 failed.retry_state = reason;
                 Progress::Done(outcome)
@@ -262,7 +267,7 @@ impl Retries {
 }
 
 impl<C: Workflow> Operation for ChildStart<C> {
-    type Output = Result<ChildHandle<C>>;
+    type Output = Result<C::Child>;
 
     fn refused(&self) -> bool {
         self.0.link.board.refuses()
@@ -270,7 +275,7 @@ impl<C: Workflow> Operation for ChildStart<C> {
 
     fn begin(&mut self) -> Progress<Self::Output> {
         if self.0.retries.is_some() {
-            return Progress::Done(Err(Error::fail(format!(
+            return Progress::Done(Err(Error::new(format!(
                 "child {} has recorded retries, so it has no single handle: await the call",
                 self.0.link.workflow
             ))));
@@ -285,17 +290,24 @@ impl<C: Workflow> Operation for ChildStart<C> {
         Progress::Done(match answer.0 {
             Resolution::ChildStarted => {
                 let on_cancel = self.0.held_on_cancel();
-                Ok(ChildHandle { link: self.0.link.clone(), on_cancel })
+                Ok(ChildHandle::new(self.0.link.clone(), on_cancel).into())
             }
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => Err(self.0.link.outcome().err().unwrap_or_else(|| {
-                Error::fail(format!("child {} closed before it started", self.0.link.workflow))
+                Error::new(format!("child {} closed before it started", self.0.link.workflow))
             })),
         })
     }
 }
 
 impl<C: Workflow> ChildHandle<C> {
+    fn new(link: ChildLink<C>, on_cancel: OnCancel) -> Self {
+        let ChildLink { board, workflow, number, .. } = &link;
+        let initiated = board.child(*number, |child| child.initiated).flatten();
+        let external = ExternalWorkflow::of_child(Rc::clone(board), workflow.clone(), initiated);
+        Self { link, external, on_cancel }
+    }
+
     /// The child's workflow id.
     pub const fn workflow_id(&self) -> &WorkflowId {
         &self.link.workflow
@@ -304,7 +316,7 @@ impl<C: Workflow> ChildHandle<C> {
     /// Waits for the child's result, across all its runs. Can be called again.
     #[track_caller]
     pub fn result(&self) -> ChildResult<C> {
-        let link = Link { board: Site::here(&self.link.board), ..self.link.clone() };
+        let link = ChildLink { board: Site::here(&self.link.board), ..self.link.clone() };
         ChildResult { link, on_cancel: self.on_cancel }
     }
 
@@ -315,19 +327,19 @@ impl<C: Workflow> ChildHandle<C> {
         signal: SignalDef<C, I>,
         input: impl IntoArguments<I>,
     ) -> ExternalCall {
-        self.external().signal(signal, input)
+        self.external.signal(signal, input)
     }
 
     /// Asks the child to cancel itself; resolves when the request is delivered.
     #[track_caller]
     pub fn cancel(&self) -> ExternalCall {
-        self.external().cancel()
+        self.external.cancel()
     }
+}
 
-    fn external(&self) -> ExternalWorkflow<C> {
-        let Link { board, workflow, number, .. } = &self.link;
-        let initiated = board.child(*number, |child| child.initiated).flatten();
-        ExternalWorkflow::of_child(Rc::clone(board), workflow.clone(), initiated)
+impl<C: Workflow> AsRef<ExternalWorkflow<C>> for ChildHandle<C> {
+    fn as_ref(&self) -> &ExternalWorkflow<C> {
+        &self.external
     }
 }
 
@@ -341,7 +353,7 @@ impl<C: Workflow> Operation for ChildResult<C> {
     }
 
     fn begin(&mut self) -> Progress<Self::Output> {
-        let Link { board, number, .. } = &self.link;
+        let ChildLink { board, number, .. } = &self.link;
         if board.child(*number, |child| child.outcome.is_some()) == Some(true) {
             return Progress::Done(self.link.outcome());
         }
@@ -353,7 +365,7 @@ impl<C: Workflow> Operation for ChildResult<C> {
     }
 }
 
-impl<C: Workflow> Link<C> {
+impl<C: Workflow> ChildLink<C> {
     fn closed(&self, answer: &OperationResult) -> Result<C::Output> {
         match answer.0 {
             Resolution::Cancelled => Err(Error::Cancelled),
@@ -369,7 +381,7 @@ impl<C: Workflow> Link<C> {
         match self.board.child(self.number, |child| child.outcome.clone()).flatten() {
             Some(Ok(result)) => Ok(C::decode_output(&result)?),
             Some(Err(closed)) => Err(self.failed(*closed)),
-            None => Err(Error::fail(format!("child {} has no outcome", self.workflow))),
+            None => Err(Error::new(format!("child {} has no outcome", self.workflow))),
         }
     }
 
@@ -385,7 +397,7 @@ impl<C: Workflow> Link<C> {
     }
 }
 
-impl<C> Clone for Link<C> {
+impl<C> Clone for ChildLink<C> {
     fn clone(&self) -> Self {
         Self {
             board: self.board.clone(),

@@ -54,7 +54,7 @@ impl<W> Condition<W> {
     fn recorded(&self) -> Result<event::Condition> {
         let key = self.key.as_deref().map(str::to_owned);
         match &key {
-            Some(key) if !valid_condition_key(key) => Err(Error::fail(format!(
+            Some(key) if !valid_condition_key(key) => Err(Error::new(format!(
                 "{key:?} is not a valid condition key: use 1 to 128 letters, digits and . _ - : characters"
             ))),
             _ => Ok(event::Condition { key, fingerprint: self.fingerprint.map(str::to_owned) }),

@@ -19,7 +19,7 @@ use crate::executor::{Board, Wait};
 /// The order of history decides. A handler that moves the deadline for a message that came before
 /// the timer fired wins, even if the timer has fired by the time that the handler runs: that firing
 /// is void, and the wait continues. A message that came after the firing is too late, and the move
-/// fails with [`MoveError::TooLate`].
+/// fails with [`RescheduleError::TooLate`].
 #[derive(Clone, Default)]
 pub struct Deadline {
     timer: Option<(Rc<Board>, TimerId)>,
@@ -45,15 +45,15 @@ impl Deadline {
     /// the past when the event happened that the code is handling (for example, when its signal
     /// arrived), unless it is later than the current deadline. A time that has passed since then,
     /// because no worker was available, is accepted: the wait then ends at once.
-    pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
-        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
+    pub fn reset(&self, at: Timestamp) -> Result<(), RescheduleError> {
+        let (board, timer) = self.timer.as_ref().ok_or(RescheduleError::NoDeadline)?;
         board.move_timer(timer, at)
     }
 
     /// Moves the deadline later by this much, and returns the new one.
-    pub fn extend(&self, by: Duration) -> Result<Timestamp, MoveError> {
-        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
-        let at = board.due(timer).ok_or(MoveError::TooLate)?.saturating_add(by);
+    pub fn extend(&self, by: Duration) -> Result<Timestamp, RescheduleError> {
+        let (board, timer) = self.timer.as_ref().ok_or(RescheduleError::NoDeadline)?;
+        let at = board.due(timer).ok_or(RescheduleError::TooLate)?.saturating_add(by);
         board.move_timer(timer, at)?;
         Ok(at)
     }
@@ -67,14 +67,14 @@ impl Deadline {
 /// Why code cannot move a due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MoveError {
+pub enum RescheduleError {
     /// It belongs to no wait: the wait has not started, ended at once, or has no deadline.
     #[error("no wait has begun with this deadline")]
     NoDeadline,
     /// Queries, validators and conditions leave no trace in history, so they cannot move a
     /// deadline.
     #[error("queries, validators and conditions cannot move a deadline; move it in a handler")]
-    OnlyLooking,
+    ReadOnly,
     /// Too late: the deadline has passed, or the wait was given up.
     #[error("too late: the wait is over")]
     TooLate,

@@ -1,6 +1,6 @@
 //! Signals and cancel requests to other workflows.
 
-use std::{marker::PhantomData, rc::Rc};
+use std::{fmt, marker::PhantomData, rc::Rc};
 
 use abide_core::{
     command::Ask,
@@ -22,7 +22,6 @@ use crate::{
 };
 
 /// Another workflow of the same namespace; see [`Context::external`](super::Context::external).
-#[derive(Debug)]
 pub struct ExternalWorkflow<C> {
     board: Rc<Board>,
     target: Target,
@@ -47,11 +46,12 @@ impl<C: Workflow> ExternalWorkflow<C> {
         external
     }
 
-    /// Targets this run only, instead of the current one.
+    /// The same workflow, but only this run of it instead of the current one.
     #[must_use]
-    pub const fn run(mut self, run: RunId) -> Self {
-        self.target.run = Some(run);
-        self
+    pub fn run(&self, run: RunId) -> C::External {
+        let mut only = self.clone();
+        only.target.run = Some(run);
+        only.into()
     }
 
     /// Sends a signal; resolves when it is delivered to the other workflow.
@@ -78,6 +78,25 @@ impl<C: Workflow> ExternalWorkflow<C> {
     fn call(&self, ask: Result<Ask, PayloadError>) -> ExternalCall {
         let workflow = self.target.workflow.workflow.clone();
         ExternalCall { board: Site::here(&self.board), workflow, ask: Some(ask) }
+    }
+}
+
+impl<C> Clone for ExternalWorkflow<C> {
+    fn clone(&self) -> Self {
+        let (board, target) = (Rc::clone(&self.board), self.target.clone());
+        Self { board, target, workflow: PhantomData }
+    }
+}
+
+impl<C> AsRef<Self> for ExternalWorkflow<C> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl<C> fmt::Debug for ExternalWorkflow<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExternalWorkflow").field("target", &self.target).finish_non_exhaustive()
     }
 }
 

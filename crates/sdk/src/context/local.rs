@@ -20,7 +20,7 @@ use crate::{
     arguments::ArgumentList,
     error::{ActivityFailure, Error, Result},
     executor::{Resolution, Terms},
-    payload::{self, AsPayload, PayloadError},
+    payload::{self, PayloadError, PayloadValue},
     retry::RetryPolicy,
 };
 
@@ -97,7 +97,7 @@ impl<O> LocalActivityCall<O> {
 
     /// The longest delay before a retry within a task. A longer delay becomes a durable timer, so
     /// that the run need not stay in memory. By default the timeout of the run's tasks.
-    pub const fn longest_delay_in_task(mut self, delay: Duration) -> Self {
+    pub const fn local_retry_threshold(mut self, delay: Duration) -> Self {
         self.longest_delay = Some(delay);
         self
     }
@@ -127,7 +127,7 @@ impl<O> LocalActivityCall<O> {
 
     fn ended(&mut self, end: LocalEnd) -> Progress<Result<O>>
     where
-        O: AsPayload,
+        O: PayloadValue,
     {
         match end {
             LocalEnd::Completed(result) => {
@@ -158,9 +158,9 @@ impl<O> LocalActivityCall<O> {
     }
 }
 
-awaitable!([O: AsPayload] LocalActivityCall<O> => Result<O>);
+awaitable!([O: PayloadValue] LocalActivityCall<O> => Result<O>);
 
-impl<O: AsPayload> Operation for LocalActivityCall<O> {
+impl<O: PayloadValue> Operation for LocalActivityCall<O> {
     type Output = Result<O>;
 
     fn refused(&self) -> bool {

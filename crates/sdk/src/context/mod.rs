@@ -35,7 +35,7 @@ pub use self::{
     activity::ActivityCall,
     child::{ChildCall, ChildHandle, ChildResult, ChildStart},
     condition::{Condition, WaitUntil},
-    deadline::{Deadline, MoveError},
+    deadline::{Deadline, RescheduleError},
     external::{ExternalCall, ExternalWorkflow},
     local::LocalActivityCall,
     next_run::NextRun,
@@ -54,9 +54,9 @@ use crate::{
     arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     error::{Error, Result},
-    executor::{self, Board, Cancellation, Kind},
+    executor::{self, Board, Cancellation, ScopeKind},
     interceptor,
-    payload::{self, AsPayload},
+    payload::{self, PayloadValue},
 };
 
 /// The key of the condition that no handler runs.
@@ -127,13 +127,13 @@ impl<W> Context<W> {
     /// Sleeps for this long, across restarts. A zero time ends at once.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep::new(self.board(), Limit::After(duration))
+        Sleep::new(self.call_site(), Limit::After(duration))
     }
 
     /// Sleeps until this time, across restarts. A time in the past ends at once.
     #[track_caller]
     pub fn sleep_until(&self, at: Timestamp) -> Sleep {
-        Sleep::new(self.board(), Limit::At(at))
+        Sleep::new(self.call_site(), Limit::At(at))
     }
 
     /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
@@ -144,9 +144,27 @@ impl<W> Context<W> {
         input: impl IntoArguments<A::Arguments>,
     ) -> ActivityCall<A::Output>
     where
-        A: Activity<M, Output: AsPayload>,
+        A: Activity<M, Output: PayloadValue>,
     {
-        ActivityCall::new(self.board(), &activity.definition(), &input.into_arguments())
+        ActivityCall::new(self.call_site(), &activity.definition(), &input.into_arguments())
+    }
+
+    /// Runs an activity without arguments: `ctx.call(sign_in).await?`.
+    #[track_caller]
+    pub fn call<A, M>(&self, activity: A) -> ActivityCall<A::Output>
+    where
+        A: Activity<M, Arguments = (), Output: PayloadValue>,
+    {
+        self.activity(activity, ())
+    }
+
+    /// Runs an activity without arguments as [`Context::local_activity`] does.
+    #[track_caller]
+    pub fn call_local<A, M>(&self, activity: A) -> LocalActivityCall<A::Output>
+    where
+        A: Activity<M, Arguments = (), Output: PayloadValue>,
+    {
+        self.local_activity(activity, ())
     }
 
     /// Runs an activity in the worker of this workflow, within the workflow task: without a queue,
@@ -159,23 +177,23 @@ impl<W> Context<W> {
         input: impl IntoArguments<A::Arguments>,
     ) -> LocalActivityCall<A::Output>
     where
-        A: Activity<M, Output: AsPayload>,
+        A: Activity<M, Output: PayloadValue>,
     {
-        LocalActivityCall::new(self.board(), &activity.definition(), &input.into_arguments())
+        LocalActivityCall::new(self.call_site(), &activity.definition(), &input.into_arguments())
     }
 
     /// Waits for the next signal of this kind, in order of arrival. For signals that are declared
     /// without a body; the others are handled when they arrive.
     #[track_caller]
     pub fn receive<I: ArgumentList>(&self, signal: SignalDef<W, I>) -> Receive<SignalDef<W, I>> {
-        Receive::new(self.board(), signal)
+        Receive::new(self.call_site(), signal)
     }
 
     /// Waits for the next signal that no handler takes, in order of arrival: those that are
     /// declared without a body, and those that the workflow does not declare.
     #[track_caller]
     pub fn receive_any(&self) -> Receive<Any<W>> {
-        Receive::new(self.board(), Any::new())
+        Receive::new(self.call_site(), Any::new())
     }
 
     /// Runs a child and waits for its result; with `start()` it returns a handle once the child
@@ -186,12 +204,13 @@ impl<W> Context<W> {
         workflow: impl Into<WorkflowId>,
         input: impl IntoArguments<C::Arguments>,
     ) -> ChildCall<C> {
-        ChildCall::new(self.board(), workflow.into(), &input.into_arguments())
+        ChildCall::new(self.call_site(), workflow.into(), &input.into_arguments())
     }
 
-    /// Another workflow of the same namespace, to be signalled or cancelled.
-    pub fn external<C: Workflow>(&self, workflow: impl Into<WorkflowId>) -> ExternalWorkflow<C> {
-        ExternalWorkflow::new(self.board.clone(), workflow.into())
+    /// Another workflow of the same namespace, to be signalled or cancelled. Its signals are methods of
+    /// the handle, which is an [`ExternalWorkflow`] else.
+    pub fn external<C: Workflow>(&self, workflow: impl Into<WorkflowId>) -> C::External {
+        ExternalWorkflow::new(self.board.clone(), workflow.into()).into()
     }
 
     /// Runs a future as a scope, whose waits can be cancelled together.
@@ -216,7 +235,7 @@ impl<W> Context<W> {
     /// # }
     /// ```
     pub fn scope<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
-        Scoped::new(self.board.clone(), Kind::Scope, future.into_future())
+        Scoped::new(self.board.clone(), ScopeKind::Scope, future.into_future())
     }
 
     /// Runs a future that no cancel request from outside reaches: for cleaning up. With `timeout`
@@ -238,7 +257,7 @@ impl<W> Context<W> {
     /// once if there was one. Within a shield, requests from outside are not seen.
     #[track_caller]
     pub fn cancelled(&self) -> CancelRequest {
-        CancelRequest::new(Rc::clone(&self.board()))
+        CancelRequest::new(Rc::clone(&self.call_site()))
     }
 
     /// Runs a future beside this one, in the scope that spawns it. It ends with the run at the
@@ -253,9 +272,9 @@ impl<W> Context<W> {
     /// The value of code that is not deterministic: it runs once, and replay uses the recorded
     /// value. For quick code that cannot fail; other code belongs in an activity.
     #[track_caller]
-    pub fn side_effect<T: AsPayload>(&self, make: impl FnOnce() -> T) -> Result<T> {
+    pub fn side_effect<T: PayloadValue>(&self, make: impl FnOnce() -> T) -> Result<T> {
         let recorded =
-            self.board().side_effect(|| executor::outside(|| payload::encode(&make())))?;
+            self.call_site().side_effect(|| executor::outside(|| payload::encode(&make())))?;
         Ok(payload::decode(&recorded).map_err(|error| error.of("value of a side effect"))?)
     }
 
@@ -265,7 +284,7 @@ impl<W> Context<W> {
     /// `if ctx.patched("ask-twice") { new } else { old }`.
     #[track_caller]
     pub fn patched(&self, change: &'static str) -> bool {
-        self.board().follows(change)
+        self.call_site().follows(change)
     }
 
     /// Follows a change whose old branch was removed: replace `patched` by it when the last run of
@@ -274,7 +293,7 @@ impl<W> Context<W> {
     /// closed.
     #[track_caller]
     pub fn deprecate_patch(&self, change: &'static str) {
-        self.board().follows_alone(change);
+        self.call_site().follows_alone(change);
     }
 
     /// The time of the current task: the same on replay.
@@ -315,7 +334,7 @@ impl<W> Context<W> {
 
     /// A header of the run, as a client or a parent has set it: see
     /// [`interceptor`](crate::interceptor).
-    pub fn header<T: AsPayload>(&self, name: &str) -> Result<Option<T>> {
+    pub fn header<T: PayloadValue>(&self, name: &str) -> Result<Option<T>> {
         Ok(interceptor::header(&self.board.started().spec.header, name)?)
     }
 
@@ -343,7 +362,7 @@ impl<W> Context<W> {
     }
 
     /// State that the futures of the run share with its machine.
-    pub(crate) const fn shared(&self) -> &Rc<Board> {
+    pub(crate) const fn board(&self) -> &Rc<Board> {
         &self.board
     }
 
@@ -368,9 +387,9 @@ impl<W> Context<W> {
         self.board.mark(Some(place));
     }
 
-    /// The board, after recording where user code is.
+    /// Where user code makes an operation. Records the place.
     #[track_caller]
-    fn board(&self) -> Site {
+    fn call_site(&self) -> Site {
         self.board.mark(Some(Location::caller()));
         Site::here(&self.board)
     }
@@ -385,7 +404,7 @@ impl<W: 'static> Context<W> {
     /// once leaves no trace in history.
     #[track_caller]
     pub fn wait_until(&self, condition: Condition<W>) -> WaitUntil<W> {
-        WaitUntil::new(self.board(), &self.state, condition)
+        WaitUntil::new(self.call_site(), &self.state, condition)
     }
 
     /// Waits until no handler of a signal or update runs. For code that decides itself what to do
@@ -393,7 +412,7 @@ impl<W: 'static> Context<W> {
     /// for itself.
     #[track_caller]
     pub fn handlers_finished(&self) -> WaitUntil<W> {
-        self.until_handled(self.board())
+        self.until_handled(self.call_site())
     }
 
     /// The wait for the handlers that run now.

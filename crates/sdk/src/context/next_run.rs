@@ -7,7 +7,7 @@ use abide_core::{event::RunSpec, payload::Payloads};
 use crate::{
     error::Error,
     executor::Board,
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
     retry::RetryPolicy,
 };
 
@@ -66,7 +66,7 @@ impl NextRun {
     }
 
     /// Adds a named value that is shown with the run.
-    pub fn memo<T: AsPayload>(mut self, name: impl Into<String>, value: &T) -> Self {
+    pub fn memo<T: PayloadValue>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
             Ok(payload) => drop(self.spec.memo.insert(name, payload.unwrap_or_default())),

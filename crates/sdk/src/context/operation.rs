@@ -47,7 +47,7 @@ impl<T> Progress<Result<Outcome<T>>> {
             Self::Waits(wait) => Progress::Waits(wait),
             Self::Done(Ok(Outcome::InTime(value))) => Progress::Done(Ok(value)),
             Self::Done(Ok(Outcome::TimedOut)) => {
-                Progress::Done(Err(Error::fail("a wait without deadline was timed out")))
+                Progress::Done(Err(Error::new("a wait without deadline was timed out")))
             }
             Self::Done(Err(error)) => Progress::Done(Err(error)),
         }
@@ -64,11 +64,11 @@ pub struct OperationResult(pub(super) Resolution);
 #[must_use = "dropping it cancels the wait"]
 pub struct Pending<O: Operation> {
     operation: O,
-    state: State<O::Output>,
+    state: OperationState<O::Output>,
 }
 
 #[derive(Debug)]
-enum State<T> {
+enum OperationState<T> {
     New,
     Begun(Progress<T>),
     /// The output was returned. Polled again, the future stays pending.
@@ -77,11 +77,11 @@ enum State<T> {
 
 impl<O: Operation> Pending<O> {
     pub(super) const fn new(operation: O) -> Self {
-        Self { operation, state: State::New }
+        Self { operation, state: OperationState::New }
     }
 
     pub(super) fn begun(mut operation: O) -> Self {
-        let state = State::Begun(begin(&mut operation));
+        let state = OperationState::Begun(begin(&mut operation));
         Self { operation, state }
     }
 
@@ -91,19 +91,19 @@ impl<O: Operation> Pending<O> {
     /// the output does not matter. An operation that has not started never does.
     pub fn cancel(&mut self) {
         match &self.state {
-            State::New => {
+            OperationState::New => {
                 let cancelled = self.operation.resume(OperationResult(Resolution::Cancelled));
-                self.state = State::Begun(cancelled);
+                self.state = OperationState::Begun(cancelled);
             }
-            State::Begun(Progress::Waits(wait)) => wait.cancel(),
-            State::Begun(Progress::Done(_)) | State::Over => {}
+            OperationState::Begun(Progress::Waits(wait)) => wait.cancel(),
+            OperationState::Begun(Progress::Done(_)) | OperationState::Over => {}
         }
     }
 
     /// The operation together with its wait, while it is pending.
     pub(super) fn parts(&mut self) -> Option<(&mut O, &Wait)> {
         match &self.state {
-            State::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
+            OperationState::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
             _ => None,
         }
     }
@@ -111,7 +111,7 @@ impl<O: Operation> Pending<O> {
     /// The wait, while it is pending.
     pub(super) const fn wait(&self) -> Option<&Wait> {
         match &self.state {
-            State::Begun(Progress::Waits(wait)) => Some(wait),
+            OperationState::Begun(Progress::Waits(wait)) => Some(wait),
             _ => None,
         }
     }
@@ -126,10 +126,10 @@ impl<O: Operation> Future for Pending<O> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O::Output> {
         let Self { operation, state } = &mut *self;
         loop {
-            let progress = match std::mem::replace(state, State::Over) {
-                State::New => begin(operation),
-                State::Begun(progress) => progress,
-                State::Over => return Poll::Pending,
+            let progress = match std::mem::replace(state, OperationState::Over) {
+                OperationState::New => begin(operation),
+                OperationState::Begun(progress) => progress,
+                OperationState::Over => return Poll::Pending,
             };
             let mut wait = match progress {
                 Progress::Done(output) => return Poll::Ready(output),
@@ -137,10 +137,10 @@ impl<O: Operation> Future for Pending<O> {
             };
             match wait.poll(cx) {
                 Poll::Ready(resolution) => {
-                    *state = State::Begun(operation.resume(OperationResult(resolution)));
+                    *state = OperationState::Begun(operation.resume(OperationResult(resolution)));
                 }
                 Poll::Pending => {
-                    *state = State::Begun(Progress::Waits(wait));
+                    *state = OperationState::Begun(Progress::Waits(wait));
                     return Poll::Pending;
                 }
             }

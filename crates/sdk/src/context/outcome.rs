@@ -12,12 +12,12 @@ pub enum Outcome<T> {
 
 impl<T> Outcome<T> {
     /// Whether the deadline came first.
-    pub const fn timed_out(&self) -> bool {
+    pub const fn is_timed_out(&self) -> bool {
         matches!(self, Self::TimedOut)
     }
 
     /// The value, if the wait ended before the deadline.
-    pub fn in_time(self) -> Option<T> {
+    pub fn ok(self) -> Option<T> {
         match self {
             Self::InTime(value) => Some(value),
             Self::TimedOut => None,

@@ -61,7 +61,7 @@ impl<W, I: ArgumentList> Expected for SignalDef<W, I> {
         }
         let message =
             format!("{self:?} has a handler, so it cannot be received; declare it without a body");
-        Err(Error::fail(message))
+        Err(Error::new(message))
     }
 
     fn read(&self, _: String, input: Payloads) -> Result<I::Value> {

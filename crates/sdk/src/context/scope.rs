@@ -16,7 +16,7 @@ use super::{
     operation::{Operation, OperationResult, Progress, awaitable},
     timeout::Timeout,
 };
-use crate::executor::{Board, Cancellation, Kind, Scope, Terms, Wait};
+use crate::executor::{Board, Cancellation, Scope, ScopeKind, Terms, Wait};
 
 /// A future whose waits can be cancelled together; see [`Context::scope`](super::Context::scope)
 /// and [`Context::shield`](super::Context::shield). Dropping it drops the inner future.
@@ -28,7 +28,7 @@ pub struct Scoped<F: Future> {
 }
 
 impl<F: Future> Scoped<F> {
-    pub(crate) fn new(board: Rc<Board>, kind: Kind, future: F) -> Self {
+    pub(crate) fn new(board: Rc<Board>, kind: ScopeKind, future: F) -> Self {
         Self { board, scope: Scope::new(kind), future: Box::pin(future) }
     }
 
@@ -86,7 +86,7 @@ pub struct Shielded<F: Future> {
 
 impl<F: Future> Shielded<F> {
     pub(super) fn new(board: Rc<Board>, future: F) -> Self {
-        let inside = Scoped::new(board, Kind::Shield, future);
+        let inside = Scoped::new(board, ScopeKind::Shield, future);
         Self { canceller: inside.canceller(), inside: Some(inside), deadline: None }
     }
 
@@ -134,7 +134,7 @@ impl<F: Future> Future for Timeout<Shielded<F>> {
         // The deadline starts first, and in its own shield: no cancel request ends it.
         let at = limit.from(board.now());
         if deadline.is_none() && at > board.now() {
-            let beyond = board.enter(Scope::new(Kind::Shield));
+            let beyond = board.enter(Scope::new(ScopeKind::Shield));
             *deadline = Some(board.start_timer(at, Origin::CreateTimer, Terms::default()));
             drop(beyond);
         }

@@ -14,10 +14,10 @@ use crate::executor::Board;
 
 /// The future of a spawned task's result. Dropping the handle does not affect the task.
 pub struct JoinHandle<T> {
-    slot: Rc<RefCell<Slot<T>>>,
+    slot: Rc<RefCell<ResultSlot<T>>>,
 }
 
-struct Slot<T> {
+struct ResultSlot<T> {
     value: Option<T>,
     waker: Option<Waker>,
 }
@@ -26,7 +26,7 @@ pub(super) fn spawn<T: 'static>(
     board: &Rc<Board>,
     task: impl Future<Output = T> + 'static,
 ) -> JoinHandle<T> {
-    let slot = Rc::new(RefCell::new(Slot { value: None, waker: None }));
+    let slot = Rc::new(RefCell::new(ResultSlot { value: None, waker: None }));
     let filled = slot.clone();
     let task = Inside::new(board.clone(), task);
     board.spawn(Box::pin(async move {

@@ -10,7 +10,7 @@ use abide_core::{
 use crate::{
     error::Error,
     executor::Terms,
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl StatedTerms {
         self.details().actors = actors;
     }
 
-    pub(super) fn data<T: AsPayload>(&mut self, name: String, value: &T) {
+    pub(super) fn data<T: PayloadValue>(&mut self, name: String, value: &T) {
         match value.to_payload() {
             Ok(payload) => {
                 let entry = payload.map(|payload| (name, payload));
@@ -106,7 +106,7 @@ macro_rules! described {
             }
 
             /// Adds a named value, shown to people who list waits.
-            pub fn data<T: $crate::payload::AsPayload>(
+            pub fn data<T: $crate::payload::PayloadValue>(
                 mut self,
                 name: impl Into<String>,
                 value: &T,

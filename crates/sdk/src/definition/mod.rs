@@ -14,29 +14,34 @@ pub use self::{
 };
 use crate::{
     arguments::ArgumentList,
-    context::Context,
+    context::{ChildHandle, Context, ExternalWorkflow},
     future::LocalBoxFuture,
-    payload::{self, Arguments, AsPayload, PayloadError},
+    payload::{self, PayloadError, PayloadValue},
     returned::ReturnedError,
 };
 
 /// A workflow: state with a run, signals, queries and updates. Implemented by `#[workflow]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a workflow",
-    note = "put `#[workflow]` on its impl block and `#[run]` on one of the methods"
+    note = "put `#[workflow]` on the async function; or on the impl block, and `#[run]` on one of its methods"
 )]
 pub trait Workflow: Sized + 'static {
     /// The workflow's type name, as registered and recorded in history.
     const NAME: &'static str;
     /// How the arguments are encoded.
-    const ARGUMENTS: Arguments<Self::Arguments>;
+    #[doc(hidden)]
+    const ARGUMENTS: payload::Arguments<Self::Arguments>;
     /// Every signal that the workflow declares.
+    #[doc(hidden)]
     const SIGNALS: &'static [&'static dyn SignalHandler<Self>];
     /// Every query that the workflow declares.
+    #[doc(hidden)]
     const QUERIES: &'static [&'static dyn QueryHandler<Self>];
     /// Every update that the workflow declares.
+    #[doc(hidden)]
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>];
     /// What happens to handlers that still run when the run has its result.
+    #[doc(hidden)]
     const UNFINISHED_HANDLERS: UnfinishedHandlers = UnfinishedHandlers::Wait;
 
     /// The types of the run's arguments, as a tuple.
@@ -44,18 +49,25 @@ pub trait Workflow: Sized + 'static {
     /// The run's arguments: `()`, the argument itself, or a tuple of several.
     type Input: 'static;
     /// The type of the run's result.
-    type Output: AsPayload;
+    type Output: PayloadValue;
+    /// The handle that a parent has of such a child: the workflow's signals are its methods.
+    type Child: From<ChildHandle<Self>>;
+    /// The handle that another workflow has of such a run, with the same methods.
+    type External: From<ExternalWorkflow<Self>>;
 
     /// Creates the state at the start of the run.
+    #[doc(hidden)]
     fn init(input: &Self::Input) -> Self;
 
     /// The main code of the run; the run closes when it returns.
+    #[doc(hidden)]
     fn run(
         ctx: Context<Self>,
         input: Self::Input,
     ) -> LocalBoxFuture<'static, Result<Self::Output, ReturnedError>>;
 
     /// Encodes the arguments of the run, one payload each.
+    #[doc(hidden)]
     fn encode_input(input: &Self::Input) -> Result<Payloads, PayloadError> {
         Self::ARGUMENTS
             .encode(input)
@@ -63,6 +75,7 @@ pub trait Workflow: Sized + 'static {
     }
 
     /// Decodes the result of the run from its payloads.
+    #[doc(hidden)]
     fn decode_output(result: &[Payload]) -> Result<Self::Output, PayloadError> {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of workflow {}", Self::NAME)))

@@ -8,7 +8,7 @@ use abide_core::{
 use super::definition;
 use crate::{
     arguments::ArgumentList,
-    payload::{self, Arguments, AsPayload, PayloadError},
+    payload::{self, Arguments, PayloadError, PayloadValue},
     returned::ReturnedError,
 };
 
@@ -23,6 +23,7 @@ definition!(QueryDef<W, I: ArgumentList, O>, "query");
 
 impl<W, I: ArgumentList, O> QueryDef<W, I, O> {
     /// A query with this name.
+    #[doc(hidden)]
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -32,7 +33,7 @@ impl<W, I: ArgumentList, O> QueryDef<W, I, O> {
     }
 }
 
-impl<W, I: ArgumentList, O: AsPayload> QueryDef<W, I, O> {
+impl<W, I: ArgumentList, O: PayloadValue> QueryDef<W, I, O> {
     /// Decodes an answer from its payloads.
     pub fn decode(&self, answer: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(answer)
@@ -49,7 +50,7 @@ pub trait QueryHandler<W>: Sync {
     fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure>;
 }
 
-impl<W, I: ArgumentList, O: AsPayload> QueryHandler<W> for QueryDef<W, I, O> {
+impl<W, I: ArgumentList, O: PayloadValue> QueryHandler<W> for QueryDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }

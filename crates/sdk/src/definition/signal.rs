@@ -40,6 +40,7 @@ impl<W, I: ArgumentList> Copy for SignalCode<W, I> {}
 
 impl<W, I: ArgumentList> SignalDef<W, I> {
     /// A signal with this name.
+    #[doc(hidden)]
     pub const fn new(name: &'static str, arguments: Arguments<I>, code: SignalCode<W, I>) -> Self {
         Self { name, arguments, code }
     }

@@ -16,7 +16,7 @@ use crate::{
     context::Context,
     future::LocalBoxFuture,
     panic::message,
-    payload::{self, Arguments, AsPayload, PayloadError},
+    payload::{self, Arguments, PayloadError, PayloadValue},
     returned::ReturnedError,
 };
 
@@ -56,6 +56,7 @@ impl<W, I: ArgumentList, O> Copy for UpdateCode<W, I, O> {}
 
 impl<W, I: ArgumentList, O> UpdateDef<W, I, O> {
     /// An update with this name.
+    #[doc(hidden)]
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -66,13 +67,14 @@ impl<W, I: ArgumentList, O> UpdateDef<W, I, O> {
 
     /// The same update with a validator, which can reject it.
     #[must_use]
+    #[doc(hidden)]
     pub const fn validated(mut self, validate: Validator<W, I::Value>) -> Self {
         self.validate = Some(validate);
         self
     }
 }
 
-impl<W, I: ArgumentList, O: AsPayload> UpdateDef<W, I, O> {
+impl<W, I: ArgumentList, O: PayloadValue> UpdateDef<W, I, O> {
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
         let message = format!("validator of update {} panicked: {}", self.name, message(panic));
         Failure { message, error_type: "Panic".into(), ..Failure::default() }
@@ -108,7 +110,7 @@ pub enum UpdateProgress {
     Task(LocalBoxFuture<'static, Result<Payloads, Failure>>),
 }
 
-impl<W, I: ArgumentList, O: AsPayload> UpdateHandler<W> for UpdateDef<W, I, O> {
+impl<W, I: ArgumentList, O: PayloadValue> UpdateHandler<W> for UpdateDef<W, I, O> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -141,7 +143,7 @@ impl<W, I: ArgumentList, O: AsPayload> UpdateHandler<W> for UpdateDef<W, I, O> {
     }
 }
 
-fn outcome<O: AsPayload>(result: Result<O, ReturnedError>) -> Result<Payloads, Failure> {
+fn outcome<O: PayloadValue>(result: Result<O, ReturnedError>) -> Result<Payloads, Failure> {
     let encode = |value| payload::encode(&value).map_err(ReturnedError::new);
     result.and_then(encode).map_err(ReturnedError::into_failure)
 }

@@ -27,14 +27,14 @@ pub(super) async fn close<W: Workflow>(
 ) {
     if returned && W::UNFINISHED_HANDLERS == UnfinishedHandlers::Wait {
         // Messages that came with this task are in history: their senders got an acknowledgement.
-        ctx.shared().messages_shown().await;
-        while ctx.shared().handlers_run() {
+        ctx.board().messages_shown().await;
+        while ctx.board().handlers_run() {
             // A cancel request ends the wait, like any other, but handlers may have to clean up.
             drop(ctx.running_handlers().await);
-            ctx.shared().messages_shown().await;
+            ctx.board().messages_shown().await;
         }
     }
-    let board = ctx.shared();
+    let board = ctx.board();
     let ask = match result() {
         Ok(result) => Ask::CompleteRun(result),
         Err(returned) => match returned.find::<Error>() {

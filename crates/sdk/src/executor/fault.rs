@@ -5,10 +5,10 @@ use std::{
     panic::{Location, resume_unwind},
 };
 
-use abide_core::{event::TaskFailureCause, failure::Failure};
+use abide_core::{event::TaskFailureCause, failure::Failure, ids::EventNumber, visible::visible};
 
 use super::waker::ForeignWake;
-use crate::{panic, payload::PayloadError, registry::TaskFault};
+use crate::{panic, payload::PayloadError, registry::TaskFault, unread::Unread};
 
 type CodeLocation = Option<&'static Location<'static>>;
 
@@ -73,6 +73,13 @@ pub(super) fn condition_for_ever(place: CodeLocation) -> TaskFault {
         shown(place)
     );
     fault("NothingToWaitFor", message)
+}
+
+/// A signal cannot be decoded here and now, and it is not known that it never can be; or it was read
+/// when it arrived.
+pub(super) fn unread_signal(number: EventNumber, name: &str, unread: &Unread) -> TaskFault {
+    let (name, why) = (visible(name), &unread.why);
+    fault("Payload", format!("the signal {name} of event {number} cannot be decoded: {why}"))
 }
 
 /// Arguments that cannot be decoded.

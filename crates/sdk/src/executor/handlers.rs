@@ -6,7 +6,6 @@ use std::{future::poll_fn, rc::Rc};
 use abide_core::{
     command::Ask,
     event::{SignalReceived, UpdateRequest},
-    failure::Failure,
     ids::{EventNumber, UpdateId},
     visible::visible,
 };
@@ -21,31 +20,23 @@ use super::{
 use crate::{
     definition::{Arrival, UpdateProgress, Workflow},
     future::LocalBoxFuture,
-    interceptor::{Headers, Message, MessageKind},
+    interceptor::Message,
+    registry::TaskFault,
 };
 
 impl<W: Workflow> Running<W> {
-    pub(super) fn handle_signal(&mut self, number: EventNumber, signal: &SignalReceived) {
+    pub(super) fn handle_signal(
+        &mut self,
+        number: EventNumber,
+        signal: &SignalReceived,
+    ) -> Result<(), TaskFault> {
         let SignalReceived { name, input, .. } = signal;
         let handler = W::SIGNALS.iter().find(|signal| signal.name() == name);
         if handler.is_none() {
             let signal = visible(name);
             warn!(%signal, "the workflow has no handler for this signal; it stays unread");
         }
-        let arrives = || Message {
-            kind: MessageKind::Signal,
-            name: name.clone(),
-            id: number.to_string(),
-            headers: Headers(signal.header.clone()),
-        };
-        let message = match self.board.arrives(arrives) {
-            Ok(message) => message,
-            Err(why) => {
-                let (signal, why) = (visible(name), visible(&why));
-                warn!(%signal, %why, "an interceptor refused a signal; it stays unread");
-                return self.board.set_aside(number);
-            }
-        };
+        let Some(message) = self.board.admit_signal(number, signal)? else { return Ok(()) };
         let shown = self.begin_handling("signal", name, message);
         let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
         let message = self.end_handling();
@@ -70,24 +61,16 @@ impl<W: Workflow> Running<W> {
                 self.board.set_aside(number);
             }
         }
+        Ok(())
     }
 
     pub(super) fn handle_update(&mut self, update: UpdateId, request: &UpdateRequest) {
         let board = self.board.clone();
         let mut accept = || board.accept_update(update.clone(), request.clone());
         let handler = W::UPDATES.iter().find(|handler| handler.name() == request.name);
-        let arrives = || Message {
-            kind: MessageKind::Update,
-            name: request.name.clone(),
-            id: update.to_string(),
-            headers: Headers(request.header.clone()),
-        };
-        let message = match board.arrives(arrives) {
+        let message = match board.admit_update(&update, request) {
             Ok(message) => message,
-            Err(why) => {
-                let failure = refused(why);
-                return board.command(Ask::RejectUpdate { update, failure });
-            }
+            Err(failure) => return board.command(Ask::RejectUpdate { update, failure }),
         };
         let shown = self.begin_handling("update", &request.name, message);
         let progress = match handler {
@@ -135,11 +118,6 @@ impl<W: Workflow> Running<W> {
     ) {
         self.tasks.begin(named(self.board.clone(), shown, message, task), &self.board);
     }
-}
-
-/// The failure of a message that an interceptor refuses.
-pub(super) fn refused(why: String) -> Failure {
-    Failure { message: why, error_type: "Refused".into(), ..Failure::default() }
 }
 
 /// A task that records its handler at every poll.

@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{
     command::{Command, Place},
-    event::{Fact, Marker, RunStarted},
+    event::{Fact, RunStarted},
     failure::{Failure, FailureKind},
     ids::{RunId, TimerId, WorkflowKey},
     operation::QueryRequest,
@@ -20,11 +20,9 @@ use abide_core::{
 use tracing::{Dispatch, Span, dispatcher, info_span};
 
 use super::{
-    board::{Board, LocalWork, TurnInfo},
+    board::{Board, LocalWork, Recorded, TurnInfo, refused},
     close::{close, encoded},
-    fault,
-    handlers::refused,
-    outcome,
+    fault, outcome,
     tasks::Tasks,
     waits::{ActivityOutcome, Resolution, Subject},
 };
@@ -44,8 +42,8 @@ pub struct Machine<W: Workflow> {
     workflow: WorkflowKey,
     run: RunId,
     turn: TurnInfo,
-    /// The markers that history has for the turn, until code has started.
-    markers: Vec<Marker>,
+    /// What history has for the turn, until code has started.
+    recorded: Option<Recorded>,
     running: Option<Running<W>>,
     fault: Option<TaskFault>,
     /// Code has panicked or broken the rules, so it is not polled again.
@@ -78,7 +76,7 @@ impl<W: Workflow> Machine<W> {
             workflow,
             run,
             turn,
-            markers: Vec::new(),
+            recorded: None,
             running: None,
             fault: None,
             stopped: false,
@@ -97,9 +95,13 @@ impl<W: Workflow> Machine<W> {
             history: (turn.number, turn.started.history_bytes),
             messages: turn.inputs.iter().filter(|event| handled::<W>(&event.body.fact)).count(),
         };
-        self.markers = turn.markers.iter().map(|marker| (*marker).clone()).collect();
-        if let Some(running) = &self.running {
-            running.board.set_turn(self.turn, std::mem::take(&mut self.markers));
+        let recorded = Recorded {
+            markers: turn.markers.iter().map(|marker| (*marker).clone()).collect(),
+            accepted: turn.accepted.iter().map(|update| (*update).clone()).collect(),
+        };
+        match &self.running {
+            Some(running) => running.board.set_turn(self.turn, recorded),
+            None => self.recorded = Some(recorded),
         }
     }
 
@@ -107,12 +109,12 @@ impl<W: Workflow> Machine<W> {
         match step {
             Step::Start(started) => {
                 let running = Running::new(started, self.turn, &self.interceptors)?;
-                running.board.set_turn(self.turn, std::mem::take(&mut self.markers));
+                running.board.set_turn(self.turn, self.recorded.take().unwrap_or_default());
                 self.running = Some(running);
             }
             step => {
                 if let Some(running) = &mut self.running {
-                    running.take_step(step);
+                    running.take_step(step)?;
                 }
             }
         }
@@ -121,9 +123,10 @@ impl<W: Workflow> Machine<W> {
 
     /// How code logs now: not at all on replay, else within the run's span.
     fn log_scope(&self) -> LogScope {
-        if self.turn.replaying {
-            return LogScope::Silent;
-        }
+        if self.turn.replaying { LogScope::Silent } else { self.log_span() }
+    }
+
+    fn log_span(&self) -> LogScope {
         LogScope::Span(info_span!(
             "workflow",
             namespace = %visible(self.workflow.namespace.as_str()),
@@ -201,18 +204,19 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
             let names = W::QUERIES.iter().map(|query| query.name());
             return Err(unknown::<W>("query", name, names));
         };
-        let arrives = || Message {
+        let message = running.board.intercepted(|| Message {
             kind: MessageKind::Query,
             name: name.clone(),
             id: String::new(),
             headers: Headers(header.clone()),
-        };
+        });
         let answer = || {
-            running.board.arrives(arrives).map_err(refused)?;
+            message.map_or(Ok(()), |message| running.board.arrives(&message)).map_err(refused)?;
             running.context.look(|state| query.answer(state, input))
         };
+        let answer = || catch_unwind(AssertUnwindSafe(answer));
         running.board.show_moves(moves);
-        let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
+        let answered = self.log_span().run(|| running.board.outside_replay(answer));
         running.board.show_moves([]);
         answered.unwrap_or_else(|panic| {
             Err(failure(format!("query {name} panicked: {}", crate::panic::message(&*panic))))
@@ -305,13 +309,13 @@ impl<W: Workflow> Running<W> {
         }
     }
 
-    fn take_step(&mut self, step: Step<'_>) {
+    fn take_step(&mut self, step: Step<'_>) -> Result<(), TaskFault> {
         let _own_wakes = self.tasks.enter();
         let board = &self.board;
         match step {
             Step::Turn(_) | Step::Start(_) => {}
             Step::Signal { number, signal } => {
-                self.handle_signal(number, signal);
+                self.handle_signal(number, signal)?;
                 if has_handler::<W>(&signal.name) {
                     self.board.message_shown();
                 }
@@ -347,6 +351,7 @@ impl<W: Workflow> Running<W> {
                 board.resolve(&Subject::External(external), || Resolution::External(result));
             }
         }
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ mod waker;
 pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
     board::{Board, Child, Received, Terms},
-    scope::{Kind, Scope},
+    scope::{Scope, ScopeKind},
     waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
 };
 pub(crate) use self::{

@@ -33,7 +33,7 @@ impl Cancellation {
 
 #[derive(Debug)]
 pub(crate) struct Scope {
-    kind: Kind,
+    kind: ScopeKind,
     /// Set when the scope's future is first polled: only then its position is known.
     parent: OnceCell<Rc<Self>>,
     /// The key under which the parent holds it.
@@ -43,7 +43,7 @@ pub(crate) struct Scope {
 
 /// How a scope handles cancel requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScopeKind {
     /// The run: a request ends pending waits, and later waits work, so that cleaning up is ordinary
     /// code.
     Root,
@@ -63,7 +63,7 @@ struct Inner {
 }
 
 impl Scope {
-    pub(crate) fn new(kind: Kind) -> Rc<Self> {
+    pub(crate) fn new(kind: ScopeKind) -> Rc<Self> {
         Rc::new(Self {
             kind,
             parent: OnceCell::new(),
@@ -84,7 +84,7 @@ impl Scope {
         outer.scopes.insert(number, Rc::downgrade(self));
         let inherited = outer.cancelled.clone().filter(|_| parent.refuses_when_cancelled());
         drop(outer);
-        if let (Some(cancellation), Kind::Scope) = (inherited, self.kind) {
+        if let (Some(cancellation), ScopeKind::Scope) = (inherited, self.kind) {
             self.inner.borrow_mut().cancelled.get_or_insert(cancellation);
         }
     }
@@ -95,7 +95,7 @@ impl Scope {
     }
 
     fn refuses_when_cancelled(&self) -> bool {
-        self.kind != Kind::Root
+        self.kind != ScopeKind::Root
     }
 
     /// Why code in this scope should stop, if it should: requested here or in any scope around it
@@ -105,17 +105,17 @@ impl Scope {
             return Some(cancellation.clone());
         }
         match self.kind {
-            Kind::Root | Kind::Shield => None,
-            Kind::Scope => self.parent.get()?.cancellation(),
+            ScopeKind::Root | ScopeKind::Shield => None,
+            ScopeKind::Scope => self.parent.get()?.cancellation(),
         }
     }
 
     /// Whether a cancel request to the run reaches this scope.
     pub(crate) fn reached_from_root(&self) -> bool {
         match self.kind {
-            Kind::Root => true,
-            Kind::Shield => false,
-            Kind::Scope => self.parent.get().is_some_and(|parent| parent.reached_from_root()),
+            ScopeKind::Root => true,
+            ScopeKind::Shield => false,
+            ScopeKind::Scope => self.parent.get().is_some_and(|parent| parent.reached_from_root()),
         }
     }
 
@@ -130,7 +130,7 @@ impl Scope {
         let mut waits = inner.waits.clone();
         let scopes: Vec<_> = inner.scopes.values().filter_map(Weak::upgrade).collect();
         drop(inner);
-        for scope in scopes.iter().filter(|scope| scope.kind != Kind::Shield) {
+        for scope in scopes.iter().filter(|scope| scope.kind != ScopeKind::Shield) {
             waits.extend(scope.cancel(cancellation));
         }
         waits

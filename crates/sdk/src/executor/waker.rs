@@ -5,11 +5,13 @@
 use std::{
     cell::Cell,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Wake,
 };
+
+use crate::lock::lock;
 
 thread_local! {
     /// The run that this thread advances; zero for none.
@@ -57,7 +59,7 @@ impl Guard {
 
     /// The first foreign wake, if any.
     pub(super) fn foreign_wake(&self) -> Option<ForeignWake> {
-        self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.foreign).clone()
     }
 }
 
@@ -104,7 +106,7 @@ impl Wake for TaskWaker {
         }
         let thread = std::thread::current();
         let thread = thread.name().unwrap_or("without a name").to_owned();
-        let mut foreign = self.guard.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut foreign = lock(&self.guard.foreign);
         foreign.get_or_insert(ForeignWake { task: self.task, thread });
     }
 }

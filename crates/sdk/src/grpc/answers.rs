@@ -2,11 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use abide_core::operation::CallError;
 use tokio::sync::oneshot;
+
+use crate::lock::lock;
 
 /// The waiting callers of one stream, by call number.
 pub(super) struct Answers<T>(Arc<Mutex<PendingAnswer<T>>>);
@@ -81,7 +83,7 @@ impl<T> Answers<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingAnswer<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

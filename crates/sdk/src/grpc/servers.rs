@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -20,6 +20,7 @@ use tonic::{
 use uuid::Uuid;
 
 use super::options::{GrpcOptions, no_address};
+use crate::lock::lock;
 
 pub(super) struct Servers {
     places: Vec<ServerAddress>,
@@ -91,7 +92,7 @@ impl Servers {
 
     /// The connection to the current server; to the next one if the last was left.
     pub(super) fn way(&self) -> Arc<Connection> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         if current.way.left() {
             current.index = (current.index + 1) % self.places.len();
             let next = &self.places[current.index];

@@ -2,7 +2,7 @@
 
 use abide_core::payload::{Payload, PayloadMap};
 
-use crate::payload::{AsPayload, PayloadError};
+use crate::payload::{PayloadError, PayloadValue};
 
 /// Named values that travel beside the arguments of a start, signal, query, update, activity or
 /// child. The engine carries them and reads none.
@@ -11,7 +11,7 @@ pub struct Headers(pub(crate) PayloadMap);
 
 impl Headers {
     /// The value with this name; none if there is none.
-    pub fn get<T: AsPayload>(&self, name: &str) -> Result<Option<T>, PayloadError> {
+    pub fn get<T: PayloadValue>(&self, name: &str) -> Result<Option<T>, PayloadError> {
         read(&self.0, name)
     }
 
@@ -21,7 +21,7 @@ impl Headers {
     }
 
     /// Sets a value; one that is there already is replaced.
-    pub fn set<T: AsPayload>(
+    pub fn set<T: PayloadValue>(
         &mut self,
         name: impl Into<String>,
         value: &T,
@@ -64,7 +64,10 @@ impl Headers {
 }
 
 /// The value of a header.
-pub(crate) fn read<T: AsPayload>(map: &PayloadMap, name: &str) -> Result<Option<T>, PayloadError> {
+pub(crate) fn read<T: PayloadValue>(
+    map: &PayloadMap,
+    name: &str,
+) -> Result<Option<T>, PayloadError> {
     let value = map.get(name).map(|payload| T::from_payload(Some(payload)));
     value.transpose().map_err(|error| error.of(subject(name)))
 }

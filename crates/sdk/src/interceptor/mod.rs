@@ -30,24 +30,28 @@ pub use crate::{future::BoxFuture, registry::ActivityEnd};
 /// Sees what goes in and out of clients and workers. Every method passes on by default.
 ///
 /// [`run`](Self::run), [`message`](Self::message) and [`outgoing`](Self::outgoing) are called from
-/// workflow code, and again on replay, so the rules of workflow code apply to them: the same input
-/// leads to the same decision, and nothing that history does not record (a clock, a random number, a
-/// lock that others hold) has a say in it. [`RunInfo`] has the time of the run and tells replay from
-/// the first time. They issue no commands, so an interceptor can be added or removed while runs are
-/// open. A panic in one fails the workflow task, as a panic of workflow code does.
+/// workflow code, on its thread: they must not block it, and a panic in one fails the workflow task, as
+/// a panic of workflow code does.
+///
+/// `run` and `outgoing` are called again on replay, so the rules of workflow code apply to them: a
+/// wrapper of `run` that changes the result of the run does so by nothing but what history records.
+/// [`RunInfo`] has the time of the run and tells replay from the first time. `message` is not called on
+/// replay: history records what it decided, so interceptors that refuse messages can be added, changed
+/// and removed while runs are open.
 ///
 /// ```
 /// # extern crate abide_sdk as abide;
 /// use abide::interceptor::{Interceptor, Message, RunInfo};
 ///
-/// /// Lets only operators send updates.
-/// struct OperatorsOnly;
+/// /// Takes no messages of another tenant. Senders choose their headers: this finds mistakes,
+/// /// and is no protection from a sender who means harm.
+/// struct OwnTenant;
 ///
-/// impl Interceptor for OperatorsOnly {
-///     fn message(&self, _run: &RunInfo, message: &Message) -> Result<(), String> {
-///         match message.headers.text("role").as_deref() {
-///             Some("operator") => Ok(()),
-///             _ => Err(format!("{} needs the role of an operator", message.name)),
+/// impl Interceptor for OwnTenant {
+///     fn message(&self, run: &RunInfo, message: &Message) -> Result<(), String> {
+///         match message.headers.text("tenant") == run.headers().text("tenant") {
+///             true => Ok(()),
+///             false => Err(format!("{} is of another tenant", message.name)),
 ///         }
 ///     }
 /// }
@@ -81,7 +85,9 @@ pub trait Interceptor: Send + Sync + 'static {
     }
 
     /// A signal, query or update arrives. An error refuses it: the sender of an update or query gets
-    /// the text; a signal stays unread, and the text is logged.
+    /// the text; a signal is dropped, and the text is logged and recorded in history, up to 1,000
+    /// characters of it. Called when the message arrives, and again only if the task that brought it
+    /// does not complete, because it fails or its worker stops: the task is then done again.
     fn message(&self, run: &RunInfo, message: &Message) -> Result<(), String> {
         let _ = (run, message);
         Ok(())

@@ -12,7 +12,7 @@ use super::{Headers, Interceptors, headers};
 use crate::{
     executor::Board,
     future::LocalBoxFuture,
-    payload::{AsPayload, PayloadError},
+    payload::{PayloadError, PayloadValue},
     returned::ReturnedError,
 };
 
@@ -114,7 +114,7 @@ impl RunInfo {
     }
 
     /// A header of the run, as its start or its parent has set it.
-    pub fn header<T: AsPayload>(&self, name: &str) -> Result<Option<T>, PayloadError> {
+    pub fn header<T: PayloadValue>(&self, name: &str) -> Result<Option<T>, PayloadError> {
         headers::read(self.header_map(), name)
     }
 

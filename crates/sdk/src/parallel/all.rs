@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::poll_fn};
 
-use super::crowd::Crowd;
+use super::future_set::FutureSet;
 
 /// Runs any number of futures at once and returns their outputs in the same order. They start in
 /// that order, and all run to their end, whatever the outputs of the others.
@@ -37,7 +37,7 @@ where
 /// # async fn example<W>(ctx: &Context<W>, ask: ActivityDef<(), (String,), u32>) -> Result<u32> {
 /// let mirrors = ["north", "south"];
 /// let asked = first_success(mirrors.map(|mirror| ctx.activity(ask, mirror.to_owned()))).await;
-/// asked.map_err(|failures| Error::fail(format!("{} mirrors failed", failures.len())))
+/// asked.map_err(|failures| Error::new(format!("{} mirrors failed", failures.len())))
 /// # }
 /// ```
 pub async fn first_success<F, T, E>(futures: impl IntoIterator<Item = F>) -> Result<T, Vec<E>>
@@ -55,8 +55,8 @@ where
     Err(failures.into_values().collect())
 }
 
-fn crowd<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Crowd<F::IntoFuture> {
-    let mut crowd = Crowd::new();
+fn crowd<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> FutureSet<F::IntoFuture> {
+    let mut crowd = FutureSet::new();
     for (number, future) in (0..).zip(futures) {
         crowd.add(number, future.into_future());
     }

@@ -6,7 +6,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::crowd::Crowd;
+use super::future_set::FutureSet;
 use crate::context::Context;
 
 impl<W> Context<W> {
@@ -73,7 +73,7 @@ async fn for_each<I, F: IntoFuture, B>(
     mut ended: impl FnMut(u64, F::Output) -> ControlFlow<B>,
 ) -> Option<B> {
     let mut items = (0..).zip(items).fuse();
-    let mut crowd = Crowd::new();
+    let mut crowd = FutureSet::new();
     loop {
         while crowd.len() < limit.max(1) {
             let Some((number, item)) = items.next() else { break };

@@ -6,7 +6,7 @@
 
 mod all;
 mod bounded;
-mod crowd;
+mod future_set;
 mod tree;
 mod window;
 

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::crowd::Crowd;
+use super::future_set::FutureSet;
 
 /// Keeps at most a fixed number of futures in flight: the next starts when any has ended. Use it
 /// for sources that have no end, or whose pages must be fetched; for items that are all known,
@@ -43,7 +43,7 @@ use super::crowd::Crowd;
 /// ```
 pub struct Window<F: Future> {
     limit: usize,
-    crowd: Crowd<F>,
+    crowd: FutureSet<F>,
     /// Outputs that have not been returned, oldest first.
     ended: VecDeque<F::Output>,
     count: u64,
@@ -52,7 +52,7 @@ pub struct Window<F: Future> {
 impl<F: Future> Window<F> {
     /// A window for this many futures; zero counts as one.
     pub fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), crowd: Crowd::new(), ended: VecDeque::new(), count: 0 }
+        Self { limit: limit.max(1), crowd: FutureSet::new(), ended: VecDeque::new(), count: 0 }
     }
 
     /// How many futures are in flight.

@@ -20,16 +20,16 @@ impl Injector for Carrier<'_> {
 }
 
 /// The headers that are text.
-pub(super) struct Texts(BTreeMap<String, String>);
+pub(super) struct HeaderTexts(BTreeMap<String, String>);
 
-impl Texts {
+impl HeaderTexts {
     pub(super) fn of(headers: &PayloadMap) -> Self {
         let text = |name: &String| interceptor::header::<String>(headers, name).ok().flatten();
         Self(headers.keys().filter_map(|name| Some((name.clone(), text(name)?))).collect())
     }
 }
 
-impl Extractor for Texts {
+impl Extractor for HeaderTexts {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }

@@ -1,10 +1,13 @@
 //! The figures of a worker as instruments of OpenTelemetry.
 
+use std::sync::Arc;
+
 use opentelemetry::{KeyValue, metrics::Meter};
 
+use super::durations::Durations;
 use crate::worker::{
     WorkerMetrics,
-    metrics::{ActivityFigures, LocalFigures, MetricsSnapshot, WorkflowFigures},
+    metrics::{ActivityMetrics, LocalMetrics, MetricsSnapshot, WorkflowMetrics},
 };
 
 /// A value with its labels besides the queue.
@@ -13,18 +16,24 @@ type Value = (Vec<KeyValue>, u64);
 /// The name of an instrument, and what it shows.
 type Shown = (&'static str, fn(&MetricsSnapshot) -> Vec<Value>);
 
-/// Registers the counters and gauges of a worker with this meter, under the names that
-/// [`WorkerMetrics::to_prometheus`] has, without `_total`. Histograms have no observable form in
-/// OpenTelemetry: they are in the snapshot and in the text for Prometheus.
+/// Registers the counters, gauges and histograms of a worker with this meter, under the names that
+/// [`WorkerMetrics::to_prometheus`] has, without `_total` and `_seconds`, which exporters add. The
+/// histograms are in seconds, have the same buckets, and begin with this call: call it before the
+/// worker runs.
 pub fn observe(metrics: &WorkerMetrics, meter: &Meter) {
-    let counters: [Shown; 7] = [
+    metrics.add_observer(Arc::new(Durations::new(meter)));
+    let counters: [Shown; 11] = [
         ("abide_worker_workflow_tasks", tasks),
         ("abide_worker_activity_attempts", attempts),
         ("abide_worker_local_activity_attempts", local_attempts),
         ("abide_worker_replays", replays),
         ("abide_worker_cache_hits", |it| vec![(Vec::new(), it.cache.hits)]),
         ("abide_worker_cache_misses", |it| vec![(Vec::new(), it.cache.misses)]),
+        ("abide_worker_cache_evictions", |it| vec![(Vec::new(), it.cache.evictions)]),
+        ("abide_worker_connects", |it| vec![(Vec::new(), it.connection.connects)]),
+        ("abide_worker_connect_failures", |it| vec![(Vec::new(), it.connection.failures)]),
         ("abide_worker_disconnects", |it| vec![(Vec::new(), it.connection.disconnects)]),
+        ("abide_worker_queries", queries),
     ];
     for (name, read) in counters {
         let metrics = metrics.clone();
@@ -77,7 +86,7 @@ fn results<const N: usize>(
 }
 
 fn tasks(figures: &MetricsSnapshot) -> Vec<Value> {
-    let of = |(name, it): (&String, &WorkflowFigures)| {
+    let of = |(name, it): (&String, &WorkflowMetrics)| {
         let all = [("completed", it.completed), ("failed", it.failed), ("blocked", it.blocked)];
         results("workflow_type", name, all)
     };
@@ -85,7 +94,7 @@ fn tasks(figures: &MetricsSnapshot) -> Vec<Value> {
 }
 
 fn attempts(figures: &MetricsSnapshot) -> Vec<Value> {
-    let of = |(name, it): (&String, &ActivityFigures)| {
+    let of = |(name, it): (&String, &ActivityMetrics)| {
         let all = [
             ("completed", it.completed),
             ("failed", it.failed),
@@ -99,14 +108,22 @@ fn attempts(figures: &MetricsSnapshot) -> Vec<Value> {
 }
 
 fn local_attempts(figures: &MetricsSnapshot) -> Vec<Value> {
-    let of = |(name, it): (&String, &LocalFigures)| {
+    let of = |(name, it): (&String, &LocalMetrics)| {
         results("activity_type", name, [("completed", it.completed), ("failed", it.failed)])
     };
     figures.local_activities.iter().flat_map(of).collect()
 }
 
+fn queries(figures: &MetricsSnapshot) -> Vec<Value> {
+    let of = |(name, it): (&String, &WorkflowMetrics)| {
+        let all = [("answered", it.queries), ("failed", it.failed_queries)];
+        results("workflow_type", name, all)
+    };
+    figures.workflows.iter().flat_map(of).collect()
+}
+
 fn replays(figures: &MetricsSnapshot) -> Vec<Value> {
-    let of = |(name, it): (&String, &WorkflowFigures)| {
+    let of = |(name, it): (&String, &WorkflowMetrics)| {
         (vec![KeyValue::new("workflow_type", name.clone())], it.replays)
     };
     figures.workflows.iter().map(of).collect()

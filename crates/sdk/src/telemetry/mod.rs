@@ -30,6 +30,7 @@
 //! ```
 
 mod carrier;
+mod durations;
 mod ids;
 mod meter;
 mod spans;
@@ -58,7 +59,7 @@ use opentelemetry_sdk::{
 };
 
 use self::{
-    carrier::{Carrier, Texts},
+    carrier::{Carrier, HeaderTexts},
     ids::Ids,
 };
 pub use self::{ids::SpanIds, meter::observe};
@@ -110,7 +111,7 @@ impl OpenTelemetry {
 
     /// The context that these headers carry; empty if they carry none.
     fn extract(&self, headers: &PayloadMap) -> Context {
-        self.propagator.extract_with_context(&Context::new(), &Texts::of(headers))
+        self.propagator.extract_with_context(&Context::new(), &HeaderTexts::of(headers))
     }
 
     fn inject(&self, context: &Context, headers: &mut Headers) {

@@ -111,10 +111,7 @@ impl Interceptor for OpenTelemetry {
     }
 
     fn message(&self, run: &RunInfo, message: &Message) -> Result<(), String> {
-        // A query is never replayed; its answer may come from code that was.
-        if !run.is_replaying() || message.kind == MessageKind::Query {
-            self.handled(run, message);
-        }
+        self.handled(run, message);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use abide_core::{
 };
 use futures_util::StreamExt;
 
-use super::{notice, shared::WorkerCore, thread::Acks, unfit};
+use super::{notice, oversized, shared::WorkerCore, thread::Acks};
 use crate::transport::{AnswerFuture, SessionSender};
 
 /// A report that the engine has not acknowledged yet.
@@ -58,7 +58,7 @@ impl Ack {
             let given = shared.send(Arc::clone(&answering), report).await;
             let Err(CallError::Invalid(problem)) = given else { return given };
             notice::warn(&token.workflow, format_args!("query {name} is not answered: {problem}"));
-            let failure = unfit::query_failure(&name, &problem);
+            let failure = oversized::query_failure(&name, &problem);
             shared.send(answering, Report::AnswerQuery(token, Err(failure))).await
         });
         Self { sender, answered: None, reply }

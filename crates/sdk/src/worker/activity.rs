@@ -20,8 +20,8 @@ use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::{
-    attempts::Attempt, heartbeat::Heartbeats, metrics::count, notice, overdue::Overdue,
-    shared::WorkerCore, span, unfit,
+    attempts::Attempt, failed_attempt::FailedAttempt, heartbeat::Heartbeats, metrics::count,
+    notice, overdue::Overdue, oversized, shared::WorkerCore, span,
 };
 use crate::{
     activity::{ActivityContext, ActivityInfo},
@@ -40,7 +40,7 @@ pub(super) fn begin(
     given: ActivityGiven,
     eager: bool,
 ) {
-    let slot = Slot::take(shared, token.run, eager);
+    let slot = ActivitySlot::take(shared, token.run, eager);
     let attempt = Arc::new(Attempt::new(token));
     if !shared.attempts.add(&attempt) {
         // The attempt runs already; dropping the second slot returns its credit.
@@ -52,12 +52,12 @@ pub(super) fn begin(
 }
 
 /// A slot for an attempt, returned when dropped.
-struct Slot {
+struct ActivitySlot {
     shared: Arc<WorkerCore>,
     eager: bool,
 }
 
-impl Slot {
+impl ActivitySlot {
     fn take(shared: &Arc<WorkerCore>, run: RunId, eager: bool) -> Self {
         if eager {
             shared.eager.take(run);
@@ -68,7 +68,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ActivitySlot {
     fn drop(&mut self) {
         if self.eager {
             self.shared.eager.give_back();
@@ -83,7 +83,7 @@ impl Drop for Slot {
 /// ends.
 struct RunningAttempt {
     attempt: Arc<Attempt>,
-    slot: Slot,
+    slot: ActivitySlot,
 }
 
 impl Drop for RunningAttempt {
@@ -98,6 +98,7 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
     let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), given.spec.heartbeat);
     let name = given.spec.activity_type.clone();
     let overdue = Overdue::of(&given.spec);
+    let failed = FailedAttempt::of(&given);
     let counts = shared.metrics.activity(&name);
     if given.attempt == 1 {
         counts.schedule_to_start.record(now().saturating_since(given.scheduled_at));
@@ -131,7 +132,7 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
         AttemptEnd::Left => &counts.left,
     });
     if let AttemptEnd::Resolved(Resolution::Failed(failure)) = &ending {
-        notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
+        failed.log(workflow, failure);
     }
     if !matches!(ending, AttemptEnd::Resolved(Resolution::Completed(_) | Resolution::Cancelled(_)))
     {
@@ -194,7 +195,7 @@ async fn deliver(shared: &WorkerCore, attempt: &Attempt, mut ending: AttemptEnd)
                 AttemptEnd::Resolved(Resolution::Failed(not_cancelled()))
             }
             (CallError::Invalid(invalid), AttemptEnd::Resolved(resolution)) => {
-                match unfit::instead_of(resolution, &invalid) {
+                match oversized::instead_of(resolution, &invalid) {
                     Some(fit) => AttemptEnd::Resolved(fit),
                     None => return,
                 }

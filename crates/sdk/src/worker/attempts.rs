@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -18,7 +18,7 @@ use abide_core::{
 use tokio::{sync::watch, task::AbortHandle};
 
 use super::shared::WorkerCore;
-use crate::activity::CancelToken;
+use crate::{activity::CancelToken, lock::lock};
 
 type Name = (RunId, EventNumber, u32);
 
@@ -130,8 +130,7 @@ impl Attempts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, HeldAttempt>> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 

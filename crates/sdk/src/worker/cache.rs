@@ -6,21 +6,21 @@ use std::collections::{BTreeMap, HashMap};
 
 use abide_core::ids::{RunId, StartId};
 
-use super::machine::Machine;
+use super::cached_run::CachedRun;
 
 /// Runs in memory with least-recently-used eviction.
 pub(super) struct Cache {
     limit: usize,
     runs: HashMap<RunId, Kept>,
     /// Runs with unfinished local activities; they do not count towards the limit.
-    busy: HashMap<RunId, Machine>,
+    busy: HashMap<RunId, CachedRun>,
     /// Run ids in the order of their last use.
     order: BTreeMap<u64, RunId>,
     uses: u64,
 }
 
 struct Kept {
-    machine: Machine,
+    machine: CachedRun,
     used: u64,
 }
 
@@ -31,7 +31,7 @@ impl Cache {
     }
 
     /// Removes a run and returns its machine.
-    pub(super) fn take(&mut self, run: RunId) -> Option<Machine> {
+    pub(super) fn take(&mut self, run: RunId) -> Option<CachedRun> {
         if let Some(machine) = self.busy.remove(&run) {
             return Some(machine);
         }
@@ -42,7 +42,7 @@ impl Cache {
 
     /// Inserts a run. Returns the evicted machine, because dropping it runs user code.
     #[must_use = "to drop a machine may panic: do it when nothing else is left to do"]
-    pub(super) fn keep(&mut self, run: RunId, mut machine: Machine) -> Option<Machine> {
+    pub(super) fn keep(&mut self, run: RunId, mut machine: CachedRun) -> Option<CachedRun> {
         if machine.locals().unfinished() {
             let kept = self.take(run);
             self.busy.insert(run, machine);

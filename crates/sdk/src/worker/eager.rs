@@ -4,18 +4,20 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use abide_core::ids::RunId;
 
+use crate::lock::lock;
+
 pub(super) struct EagerSlots {
     count: usize,
-    state: Mutex<State>,
+    state: Mutex<EagerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct EagerState {
     /// Slots promised with completions in flight.
     promised: BTreeMap<RunId, usize>,
     promises: usize,
@@ -84,9 +86,8 @@ impl EagerSlots {
         state.busy = state.busy.saturating_sub(1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, EagerState> {
+        lock(&self.state)
     }
 }
 

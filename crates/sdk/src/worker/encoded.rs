@@ -3,6 +3,7 @@
 //! | what cannot be decoded | what happens |
 //! |---|---|
 //! | history | the task fails and is retried: with the key, the run goes on |
+//! | a signal that no key can help | it is refused, which history records |
 //! | an update that code has not seen | it is rejected; nothing of it stays |
 //! | a query | its caller gets the failure |
 //! | the input of an activity | the attempt is handed back, uncounted, and is given again |
@@ -23,7 +24,9 @@ use abide_core::{
 };
 use bytes::Bytes;
 
-use super::{attempts::Attempt, history::Unread, notice, order::TaskLog, shared::WorkerCore};
+use super::{
+    attempts::Attempt, history::Unread, notice, shared::WorkerCore, thread_message::TaskLog,
+};
 use crate::{
     backoff::Backoff,
     codec::{CodecError, CodecProblem, Codecs},
@@ -64,8 +67,8 @@ impl WorkerCore {
         let mut unasked = Unasked::new();
         let decoded = async {
             let mut events = events(rows)?;
-            self.codecs.decode_all(&mut events).await?;
-            self.codecs.decode_all(&mut given.tail).await?;
+            self.codecs.decode_events(&mut events).await?;
+            self.codecs.decode_events(&mut given.tail).await?;
             let updates = std::mem::take(&mut given.updates);
             for (update, mut request) in updates {
                 match self.codecs.decode_all(&mut request).await {

@@ -2,32 +2,32 @@
 //! heartbeat timeout; a newer heartbeat replaces one that waits to be sent.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use abide_core::{attempt::ActivityToken, operation::CallError, payload::Payloads, report::Report};
 
 use super::{attempts::Attempt, notice, shared::WorkerCore};
-use crate::{activity::AttemptLink, backoff::Backoff};
+use crate::{activity::AttemptLink, backoff::Backoff, lock::lock};
 
 /// The interval between heartbeats of an activity without a heartbeat timeout.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
-pub(super) struct Heartbeats(Arc<Inner>);
+pub(super) struct Heartbeats(Arc<HeartbeatInner>);
 
-struct Inner {
+struct HeartbeatInner {
     shared: Arc<WorkerCore>,
     attempt: Arc<Attempt>,
     interval: Duration,
-    state: Mutex<State>,
+    state: Mutex<HeartbeatState>,
     /// Held while a heartbeat is in flight, so that heartbeats arrive in order.
     way: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct HeartbeatState {
     waiting: Option<Payloads>,
     /// A task is sending heartbeats.
     served: bool,
@@ -41,7 +41,7 @@ impl Heartbeats {
     ) -> Self {
         let interval = timeout.map_or(INTERVAL, |timeout| timeout / 2);
         let (state, way) = Default::default();
-        Self(Arc::new(Inner { shared, attempt, interval, state, way }))
+        Self(Arc::new(HeartbeatInner { shared, attempt, interval, state, way }))
     }
 
     /// Sends the waiting heartbeat after the code has ended: the next attempt resumes from its
@@ -77,7 +77,7 @@ impl AttemptLink for Heartbeats {
     }
 }
 
-impl Inner {
+impl HeartbeatInner {
     async fn serve(self: Arc<Self>) {
         while self.wanted() {
             self.send_waiting().await;
@@ -116,8 +116,7 @@ impl Inner {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HeartbeatState> {
+        lock(&self.state)
     }
 }

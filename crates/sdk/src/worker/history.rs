@@ -66,7 +66,7 @@ pub(super) async fn read(
             log.end = page.next;
         }
         if overshot || !page.more {
-            shared.codecs.decode_all(&mut log.events).await?;
+            shared.codecs.decode_events(&mut log.events).await?;
             return Ok(log);
         }
     }

@@ -33,10 +33,11 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{
-    activity, metrics::WorkerMetrics, notice, order::Order, overdue::STOP_GRACE,
-    shared::WorkerCore, span, unfit,
+    activity, metrics::WorkerMetrics, notice, overdue::STOP_GRACE, oversized, shared::WorkerCore,
+    span, thread_message::ThreadMessage,
 };
 use crate::{
+    Codecs,
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
         LocalActivity, LocalEnd, LocalVerdict,
@@ -45,21 +46,21 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(super) struct Locals {
-    running: BTreeMap<String, Running>,
+pub(super) struct LocalRunner {
+    running: BTreeMap<String, LocalRunning>,
     /// Ends that workflow code has not seen, in order of arrival.
     ended: VecDeque<Marker>,
 }
 
 /// A running local activity. Dropping it aborts its task.
-struct Running {
+struct LocalRunning {
     /// Distinguishes it from an earlier one with the same id in the same run.
     serial: u64,
     cancel: CancelToken,
     task: AbortHandle,
 }
 
-impl Drop for Running {
+impl Drop for LocalRunning {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -76,11 +77,11 @@ pub(super) struct LocalEnded {
 /// Starts local activities for the runs of one thread.
 pub(super) struct Launcher {
     pub(super) shared: Arc<WorkerCore>,
-    pub(super) orders: Sender<Order>,
+    pub(super) orders: Sender<ThreadMessage>,
     pub(super) started: u64,
 }
 
-impl Locals {
+impl LocalRunner {
     /// Some local activities are running.
     pub(super) fn running(&self) -> bool {
         !self.running.is_empty()
@@ -128,15 +129,20 @@ impl Locals {
 }
 
 impl Launcher {
-    fn begin(&mut self, activity: LocalActivity, token: &TaskToken) -> Result<Running, String> {
+    fn begin(
+        &mut self,
+        activity: LocalActivity,
+        token: &TaskToken,
+    ) -> Result<LocalRunning, String> {
         let Some(code) = self.shared.registry.activity_code(&activity.activity_type) else {
             return Err(activity.activity_type);
         };
         self.started += 1;
         let (serial, cancel) = (self.started, CancelToken::new());
-        let attempts = Attempts {
+        let attempts = LocalAttempts {
             room: Arc::clone(&self.shared.local_activities),
             metrics: self.shared.metrics.clone(),
+            codecs: self.shared.codecs.clone(),
             code,
             token: token.clone(),
             cancel: cancel.clone(),
@@ -147,13 +153,17 @@ impl Launcher {
         let task = self.shared.runtime.spawn(async move {
             let marker = attempts.run().await;
             // The send fails only if the thread has ended and needs no result.
-            drop(orders.send(Order::LocalEnded(Box::new(LocalEnded { token, serial, marker }))));
+            drop(orders.send(ThreadMessage::LocalEnded(Box::new(LocalEnded {
+                token,
+                serial,
+                marker,
+            }))));
         });
-        Ok(Running { serial, cancel, task: task.abort_handle() })
+        Ok(LocalRunning { serial, cancel, task: task.abort_handle() })
     }
 
     /// Asks a cancelled local activity to stop, and aborts it if it does not.
-    fn stop(&self, running: Running) {
+    fn stop(&self, running: LocalRunning) {
         running.cancel.cancel();
         self.shared.runtime.spawn(async move {
             sleep(STOP_GRACE).await;
@@ -167,14 +177,15 @@ impl Launcher {
         self.shared.runtime.spawn(async move {
             sleep(pause).await;
             // The send fails only if the thread has ended.
-            drop(orders.send(Order::LocalPause(run, start)));
+            drop(orders.send(ThreadMessage::LocalPause(run, start)));
         });
     }
 }
 
-struct Attempts {
+struct LocalAttempts {
     room: Arc<Semaphore>,
     metrics: WorkerMetrics,
+    codecs: Codecs,
     code: Arc<dyn ActivityCode>,
     token: TaskToken,
     cancel: CancelToken,
@@ -182,7 +193,7 @@ struct Attempts {
     activity: LocalActivity,
 }
 
-impl Attempts {
+impl LocalAttempts {
     async fn run(self) -> Marker {
         let mut attempt = self.activity.attempt;
         loop {
@@ -224,7 +235,7 @@ impl Attempts {
         let code = async move { self.code.run(context, input).await }.instrument(span);
         let code = AssertUnwindSafe(code);
         match timeout_at(one.min(whole), code.catch_unwind()).await {
-            Ok(Ok(end)) => self.fitting(attempt, end),
+            Ok(Ok(end)) => self.fitting(attempt, end).await,
             Ok(Err(panic)) => Err(activity::panicked(&*panic)),
             Err(_) if whole <= one => Err(Failure::timeout(TimeoutKind::ScheduleToClose)),
             Err(_) => Err(Failure::timeout(TimeoutKind::StartToClose)),
@@ -272,21 +283,25 @@ impl Attempts {
     }
 
     /// The end of an attempt, reduced to what can be recorded: an oversized marker would fail every
-    /// later task.
-    fn fitting(&self, attempt: u32, end: ActivityEnd) -> Result<Payloads, Failure> {
+    /// later task. What counts is the size of what is sent, which is encoded.
+    async fn fitting(&self, attempt: u32, end: ActivityEnd) -> Result<Payloads, Failure> {
         let limits = Limits::default();
         match end {
             ActivityEnd::Completed(result) => {
                 let marker = self.marker(attempt, LocalEnd::Completed(result.clone()));
-                match limits.check_marker(&marker) {
+                let marker = self.codecs.as_sent(marker).await;
+                match marker.and_then(|marker| limits.check_marker(&marker)) {
                     Ok(()) => Ok(result),
-                    Err(problem) => Err(unfit::not_stored(&problem)),
+                    Err(problem) => Err(oversized::not_stored(&problem)),
                 }
             }
-            ActivityEnd::Failed(failure) => Err(match limits.check_failure(&failure) {
-                Ok(()) => failure,
-                Err(problem) => unfit::shortened(&failure, &problem).unwrap_or(failure),
-            }),
+            ActivityEnd::Failed(failure) => {
+                let sent = self.codecs.as_sent(failure.clone()).await;
+                Err(match sent.and_then(|failure| limits.check_failure(&failure)) {
+                    Ok(()) => failure,
+                    Err(problem) => oversized::shortened(&failure, &problem).unwrap_or(failure),
+                })
+            }
             ActivityEnd::Cancelled(_) => Err(activity::not_cancelled()),
             ActivityEnd::Later => Err(cannot_be_left()),
         }

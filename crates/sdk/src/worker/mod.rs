@@ -12,29 +12,31 @@ mod activity;
 mod attempts;
 mod build;
 mod cache;
+mod cached_run;
 mod eager;
 mod encoded;
+mod failed_attempt;
 mod heartbeat;
 mod history;
 mod local;
-mod machine;
 pub mod metrics;
 mod notice;
-mod order;
 mod overdue;
+mod oversized;
 mod pause;
 mod query;
 mod replay;
 mod running;
 mod session;
 mod shared;
+mod shutdown;
 mod slots;
 mod span;
 mod task;
 mod thread;
+mod thread_message;
 mod threads;
-mod unfit;
-mod until;
+mod unserved;
 mod watchdog;
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
@@ -55,7 +57,8 @@ use uuid::Uuid;
 use self::{
     attempts::Attempts,
     eager::EagerSlots,
-    session::{End, Life},
+    replay::REPLAYS_ONLY,
+    session::{Life, SessionEnd},
     shared::WorkerCore,
     slots::Slots,
     threads::Threads,
@@ -65,7 +68,7 @@ use crate::{
     client::{Client, Serving},
     definition::Workflow,
     interceptor::{Interceptor, Interceptors},
-    payload::AsPayload,
+    payload::PayloadValue,
     registry::{Registry, RegistryError},
     returned::BoxError,
 };
@@ -74,7 +77,7 @@ pub use self::{
     metrics::WorkerMetrics,
     replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport},
     running::RunningWorker,
-    until::ShutdownOutput,
+    shutdown::ShutdownOutput,
 };
 
 /// The queue that workers and workflows use if they do not choose one.
@@ -111,6 +114,7 @@ pub struct Worker {
 
 /// Why a worker could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkerError {
     /// Two workflows or two activities are registered under the same name.
     #[error(transparent)]
@@ -124,11 +128,6 @@ pub enum WorkerError {
     /// The engine in this process was shut down.
     #[error("the worker cannot continue: {0}")]
     EngineGone(#[source] CallError),
-    /// The program was started by `abide replay`: the worker replayed histories and stopped.
-    #[error(
-        "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker takes no tasks"
-    )]
-    Replayed(usize),
     /// The program was started by `abide replay`, and the histories to replay cannot be read.
     #[error("the histories that {REPLAY_VARIABLE} names cannot be replayed: {0}")]
     NotReplayed(#[source] io::Error),
@@ -182,7 +181,7 @@ impl Worker {
     /// Registers this activity. Two activities of one name make [`Worker::run`] fail.
     pub fn activity<A, M>(mut self, activity: A) -> Self
     where
-        A: Activity<M, State = (), Input: Send, Output: AsPayload>,
+        A: Activity<M, State = (), Input: Send, Output: PayloadValue>,
     {
         let registered = self.registry.activity(activity);
         self.registered = self.registered.and(registered);
@@ -196,10 +195,12 @@ impl Worker {
         self
     }
 
-    /// Replaces the code of an activity, registered or not: for tests.
+    /// Replaces the code of an activity, registered or not: for the test environment, whose `mock` and
+    /// `replace_activity` are for users.
+    #[doc(hidden)]
     pub fn replace_activity<A, M, F, R, E>(mut self, activity: A, code: F) -> Self
     where
-        A: Activity<M, State: Send + Sync, Input: Send, Output: AsPayload>,
+        A: Activity<M, State: Send + Sync, Input: Send, Output: PayloadValue>,
         F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
         R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
@@ -294,8 +295,8 @@ impl Worker {
     }
 
     /// Runs the worker forever. If it fails, this returns why, and calls that wait for runs of its
-    /// queue fail too, as [`Worker::spawn`] says. Under `abide replay` it replays histories instead, and ends with
-    /// [`WorkerError::Replayed`].
+    /// queue fail too, as [`Worker::spawn`] says. Under `abide replay` it replays histories instead, and
+    /// returns.
     pub async fn run(self) -> Result<(), WorkerError> {
         self.run_until(std::future::pending::<()>()).await
     }
@@ -308,9 +309,18 @@ impl Worker {
         shutdown: impl Future<Output = T>,
     ) -> Result<T::Value, WorkerError> {
         let serving = self.serve();
-        let ended = async { self.begin().await?.run(pin!(shutdown)).await }.await;
-        match ended {
-            Ok(output) => output.into_value(),
+        let ended = async {
+            match self.begin().await? {
+                Some(life) => life.run(pin!(shutdown)).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        match ended.await {
+            Ok(Some(output)) => output.into_value(),
+            Ok(None) => {
+                serving.fail(REPLAYS_ONLY);
+                Ok(T::Value::default())
+            }
             Err(error) => {
                 if !matches!(error, WorkerError::EngineGone(_)) {
                     serving.fail(&error.to_string());
@@ -325,11 +335,13 @@ impl Worker {
         self.client.workers().serve(self.client.namespace().clone(), self.queue.clone())
     }
 
-    async fn begin(mut self) -> Result<Life, WorkerError> {
+    /// Begins the worker's life; none if it only replays histories.
+    async fn begin(mut self) -> Result<Option<Life>, WorkerError> {
         self.registered.clone()?;
         self.registry.intercept(&self.client.interceptors().around(&self.interceptors));
         if let Some(folder) = ReplayFolder::of_program() {
-            return Err(self.replay(folder).await);
+            self.replay(folder).await.map_err(WorkerError::NotReplayed)?;
+            return Ok(None);
         }
         let workflows = self.registry.workflow_types().next().is_some();
         let activities = self.registry.activity_types().next().is_some();
@@ -358,31 +370,31 @@ impl Worker {
             queue: self.queue,
             metrics: self.metrics,
             locals_count: self.concurrent_locals,
+            unserved: Default::default(),
         });
         shared.metrics.runs(&shared);
-        Ok(Life {
+        Ok(Some(Life {
             threads: Threads::start(&shared, self.threads, self.cached_runs)?,
             grace: self.grace,
             task_deadline: self.task_deadline,
-            _end: End(Arc::clone(&shared)),
+            _end: SessionEnd(Arc::clone(&shared)),
             shared,
-        })
+        }))
     }
 
-    /// Replays the histories that `abide replay` requests, and returns why the worker ends.
-    async fn replay(self, folder: ReplayFolder) -> WorkerError {
+    /// Replays the histories that `abide replay` requests.
+    async fn replay(self, folder: ReplayFolder) -> io::Result<()> {
         let Self { queue, registry, client, .. } = self;
+        let codecs = client.codecs().strict();
         let runtime = Handle::current();
         // Workflow code may block its thread, so it does not run on the runtime's threads.
         let replaying = tokio::task::spawn_blocking(move || {
-            let decode =
-                |events: &mut Vec<Event>| runtime.block_on(client.codecs().decode_all(events));
-            folder.replay(&queue, &registry, &decode)
+            let decode = |events: &mut Vec<Event>| runtime.block_on(codecs.decode_events(events));
+            let histories = folder.replay(&queue, &registry, &decode)?;
+            tracing::info!(%queue, histories, "replayed for `abide replay`");
+            Ok(())
         });
-        match replaying.await.map_err(io::Error::from).and_then(|replayed| replayed) {
-            Ok(count) => WorkerError::Replayed(count),
-            Err(error) => WorkerError::NotReplayed(error),
-        }
+        replaying.await?
     }
 
     fn queue_of(&self, kind: WorkKind) -> QueueKey {

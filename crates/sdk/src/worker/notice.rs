@@ -19,6 +19,11 @@ pub(super) fn warn(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "abide: workflow {workflow}: {what}");
 }
 
+/// Logs something expected about a workflow.
+pub(super) fn info(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
+    tracing::info!(workflow = %shown(workflow), "{}", indented(what));
+}
+
 /// Logs what a developer may want to know about a workflow.
 pub(super) fn debug(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
     tracing::debug!(workflow = %shown(workflow), "{}", indented(what));

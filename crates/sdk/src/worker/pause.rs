@@ -18,19 +18,24 @@ use abide_core::{
 };
 
 use super::{
+    cached_run::{CachedRun, Rest},
     local::LocalEnded,
-    machine::{Machine, Rest},
-    order::TaskOrder,
     thread::WorkflowThread,
+    thread_message::TaskMessage,
 };
 use crate::transport::SessionSender;
 
 pub(super) struct Paused {
-    task: TaskOrder,
-    machine: Machine,
+    task: TaskMessage,
+    machine: CachedRun,
 }
 
 impl Paused {
+    /// The start of the task.
+    pub(super) const fn start(&self) -> StartId {
+        self.task.token.start
+    }
+
     /// The reply channel of the task, and its token.
     pub(super) fn answer_to(&self) -> (Arc<dyn SessionSender>, TaskToken) {
         (Arc::clone(&self.task.sender), self.task.token.clone())
@@ -39,7 +44,12 @@ impl Paused {
 
 impl WorkflowThread {
     /// Code can make no more progress: the task is completed unless it waits for local activities.
-    pub(super) fn rest(&mut self, task: TaskOrder, mut machine: Machine, completion: Completion) {
+    pub(super) fn rest(
+        &mut self,
+        task: TaskMessage,
+        mut machine: CachedRun,
+        completion: Completion,
+    ) {
         match machine.go_on_locally(&task.token, &mut self.launcher) {
             Ok(Rest::Nothing) => self.complete(task, machine, completion, Next::WhenNeeded),
             Ok(Rest::Waits) => {
@@ -72,14 +82,14 @@ impl WorkflowThread {
         }
     }
 
-    fn complete_rested(&mut self, task: TaskOrder, machine: Machine) {
+    fn complete_rested(&mut self, task: TaskMessage, machine: CachedRun) {
         let completion = machine.completion();
         self.complete(task, machine, completion, Next::WhenNeeded);
     }
 
     /// The pause of a task is over: it is completed with what code has issued so far.
     pub(super) fn pause_over(&mut self, run: RunId, start: StartId) {
-        let waits = |paused: &Paused| paused.task.token.start == start;
+        let waits = |paused: &Paused| paused.start() == start;
         if self.paused.get(&run).is_some_and(waits)
             && let Some(Paused { task, machine }) = self.paused.remove(&run)
         {

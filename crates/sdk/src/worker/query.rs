@@ -11,15 +11,15 @@ use abide_core::{
 
 use super::{
     ack::Ack,
+    cached_run::{CachedRun, Trouble},
     history::{self, Log},
-    machine::{Machine, Trouble},
-    order::{Order, QueryLog, QueryOrder},
     thread::WorkflowThread,
+    thread_message::{QueryLog, QueryMessage, ThreadMessage},
 };
 
 impl WorkflowThread {
     /// Answers a query, or first reads the log that it needs.
-    pub(super) fn query(&mut self, mut query: QueryOrder) {
+    pub(super) fn query(&mut self, mut query: QueryMessage) {
         let run = query.token.run;
         match std::mem::replace(&mut query.log, QueryLog::Unread) {
             QueryLog::Unread => match self.cache.take(run) {
@@ -56,7 +56,7 @@ impl WorkflowThread {
         }
     }
 
-    fn settled(&mut self, log: Log) -> Result<Machine, Trouble> {
+    fn settled(&mut self, log: Log) -> Result<CachedRun, Trouble> {
         let mut machine = self.replayed(log.events)?;
         machine.settle()?;
         machine.read_to(log.end);
@@ -65,7 +65,7 @@ impl WorkflowThread {
 
     fn read_for_query(
         &self,
-        query: QueryOrder,
+        query: QueryMessage,
         from: u64,
         wrap: fn(Result<Log, history::Unread>) -> QueryLog,
     ) {
@@ -74,11 +74,11 @@ impl WorkflowThread {
             let target =
                 RunTarget { workflow: query.token.workflow.clone(), run: Some(query.token.run) };
             let log = history::read(&shared, &query.sender, target, from, query.last_event).await;
-            Order::Query(Box::new(QueryOrder { log: wrap(log), ..query }))
+            ThreadMessage::Query(Box::new(QueryMessage { log: wrap(log), ..query }))
         });
     }
 
-    fn answer_from(&mut self, query: QueryOrder, mut machine: Machine) {
+    fn answer_from(&mut self, query: QueryMessage, mut machine: CachedRun) {
         self.watched.runs(machine.workflow_type());
         let answer = machine.query(&query.query);
         self.shared.metrics.workflow(Some(machine.workflow_type())).query(answer.is_ok());
@@ -87,15 +87,15 @@ impl WorkflowThread {
         drop(gone);
     }
 
-    fn answer(&mut self, query: QueryOrder, answer: Result<Payloads, Failure>) {
-        let QueryOrder { sender, token, query, slot, .. } = query;
+    fn answer(&mut self, query: QueryMessage, answer: Result<Payloads, Failure>) {
+        let QueryMessage { sender, token, query, slot, .. } = query;
         self.expect_ack(Ack::to_query(&self.shared, sender, token, query.name, answer));
         drop(slot);
     }
 }
 
 /// The machine after feeding it the rest of its log; none if it does not end at that event.
-fn catch_up(mut machine: Machine, log: Log, last_event: u64) -> Option<Machine> {
+fn catch_up(mut machine: CachedRun, log: Log, last_event: u64) -> Option<CachedRun> {
     machine.feed(log.events).ok()?;
     machine.settle().ok()?;
     machine.read_to(log.end);

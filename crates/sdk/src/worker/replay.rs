@@ -22,6 +22,9 @@ use crate::{
 /// working.
 pub const REPLAY_VARIABLE: &str = "ABIDE_REPLAY";
 
+/// Why nothing can be expected of a worker under `abide replay`.
+pub(super) const REPLAYS_ONLY: &str = "the program was started by `abide replay`, so that its workers replay histories and take no tasks";
+
 const REQUEST: &str = "request.json";
 const REPORT: &str = "report.jsonl";
 

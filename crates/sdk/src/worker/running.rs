@@ -8,7 +8,10 @@ use std::{
 
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::{Worker, WorkerError, WorkerMetrics};
+use super::{
+    Worker, WorkerError, WorkerMetrics,
+    replay::{REPLAYS_ONLY, ReplayFolder},
+};
 
 /// A worker that runs in the background, made by [`Worker::spawn`].
 ///
@@ -49,9 +52,9 @@ impl Worker {
                 })
                 .await;
             match &ended {
-                // Who shut the engine down or asked for the replay knows it.
+                Ok(()) if ReplayFolder::of_program().is_some() => serving.fail(REPLAYS_ONLY),
+                // The code that shut the engine down knows it.
                 Ok(()) | Err(WorkerError::EngineGone(_)) => {}
-                Err(error @ WorkerError::Replayed(_)) => serving.fail(&error.to_string()),
                 Err(error) => {
                     tracing::error!(%queue, %error, "the worker has failed");
                     serving.fail(&error.to_string());

@@ -14,8 +14,8 @@ use super::{
     activity,
     encoded::unreadable,
     metrics::count,
-    order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
     shared::{TaskSlot, WorkerCore},
+    thread_message::{QueryLog, QueryMessage, TaskLog, TaskMessage, ThreadMessage},
     threads::Threads,
 };
 use crate::{
@@ -38,13 +38,13 @@ pub(super) struct Life {
     /// How long a workflow task may block its thread before a warning is logged.
     pub(super) task_deadline: Duration,
     /// Aborts the attempts when the worker is dropped.
-    pub(super) _end: End,
+    pub(super) _end: SessionEnd,
 }
 
 /// Disconnects and aborts all attempts when dropped, however the worker ends.
-pub(super) struct End(pub(super) Arc<WorkerCore>);
+pub(super) struct SessionEnd(pub(super) Arc<WorkerCore>);
 
-impl Drop for End {
+impl Drop for SessionEnd {
     fn drop(&mut self) {
         self.0.disconnected();
         self.0.attempts.abort();
@@ -160,13 +160,13 @@ impl Life {
                 let (run, rows, unasked) = (token.run, recent.unwrap_or_default(), Vec::new());
                 let (log, arrived) = (TaskLog::Recent(Vec::new()), std::time::Instant::now());
                 let order =
-                    TaskOrder { sender, token, given, last_event, log, unasked, slot, arrived };
+                    TaskMessage { sender, token, given, last_event, log, unasked, slot, arrived };
                 self.order_task(run, rows, order);
             }
             Dispatch::Query { token, last_event, query } => {
                 let slot = TaskSlot::take(&self.shared);
                 let log = QueryLog::Unread;
-                let order = QueryOrder { sender, token, last_event, query, log, slot };
+                let order = QueryMessage { sender, token, last_event, query, log, slot };
                 self.order_query(order);
             }
             Dispatch::Activity { token, given, eager } => {
@@ -176,30 +176,33 @@ impl Life {
     }
 
     /// Orders a task at once, or as soon as its payloads are decoded.
-    fn order_task(&self, run: RunId, rows: Vec<Bytes>, mut order: TaskOrder) {
+    fn order_task(&self, run: RunId, rows: Vec<Bytes>, mut order: TaskMessage) {
         if self.shared.codecs.is_empty() {
             order.log = TaskLog::Recent(rows);
-            return self.threads.order(run, Order::Task(Box::new(order)));
+            return self.threads.order(run, ThreadMessage::Task(Box::new(order)));
         }
         let shared = Arc::clone(&self.shared);
         self.threads.order_later(run, async move {
             (order.log, order.unasked) = shared.decode_task(rows, &mut order.given).await;
-            Order::Task(Box::new(order))
+            ThreadMessage::Task(Box::new(order))
         });
     }
 
     /// Orders a query at once, or as soon as its payloads are decoded.
-    fn order_query(&self, mut order: QueryOrder) {
+    fn order_query(&self, mut order: QueryMessage) {
         let run = order.token.run;
         if self.shared.codecs.is_empty() {
-            return self.threads.order(run, Order::Query(Box::new(order)));
+            if let Err(error) = self.shared.codecs.check_plain(&mut order.query) {
+                order.log = QueryLog::Unanswerable(unreadable(&error));
+            }
+            return self.threads.order(run, ThreadMessage::Query(Box::new(order)));
         }
         let shared = Arc::clone(&self.shared);
         self.threads.order_later(run, async move {
             if let Err(error) = shared.codecs.decode_all(&mut order.query).await {
                 order.log = QueryLog::Unanswerable(unreadable(&error));
             }
-            Order::Query(Box::new(order))
+            ThreadMessage::Query(Box::new(order))
         });
     }
 

@@ -15,8 +15,9 @@ use tokio::{
 use super::{
     attempts::Attempts,
     eager::EagerSlots,
-    metrics::{SlotFigures, WorkerMetrics, count},
+    metrics::{SlotMetrics, WorkerMetrics, count},
     slots::Slots,
+    unserved::Unserved,
 };
 use crate::{
     codec::Codecs,
@@ -46,6 +47,7 @@ pub(super) struct WorkerCore {
     pub(super) metrics: WorkerMetrics,
     /// The largest number of local activities that run at once.
     pub(super) locals_count: usize,
+    pub(super) unserved: Unserved,
 }
 
 impl WorkerCore {
@@ -56,12 +58,12 @@ impl WorkerCore {
     }
 
     /// How much work is in flight.
-    pub(super) fn slot_figures(&self) -> SlotFigures {
+    pub(super) fn slot_figures(&self) -> SlotMetrics {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let ((tasks_used, tasks), (used, count)) = (self.tasks.used(), self.activities.used());
         let (eager_used, eager) = self.eager.used();
         let locals = self.locals_count.clamp(1, Semaphore::MAX_PERMITS);
-        SlotFigures {
+        SlotMetrics {
             tasks_used: number(tasks_used),
             tasks: number(tasks),
             activities_used: number(used + eager_used),

@@ -1,9 +1,9 @@
 //! Slots for one kind of work, and the credit that the engine holds for them. Credit is granted in
 //! portions, so that a busy worker does not send a message for every task.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::transport::SessionSender;
+use crate::{lock::lock, transport::SessionSender};
 use abide_core::dispatch::QueueKey;
 
 /// Credit is topped up when it is used up, or when 1/`PORTION` of the slots is free and without
@@ -13,11 +13,11 @@ const PORTION: usize = 4;
 pub(super) struct Slots {
     queue: QueueKey,
     count: usize,
-    state: Mutex<State>,
+    state: Mutex<SlotsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SlotsState {
     /// Where credit is sent; none while disconnected and during shutdown.
     sender: Option<Arc<dyn SessionSender>>,
     credit: usize,
@@ -73,7 +73,7 @@ impl Slots {
         self.lock().busy == 0
     }
 
-    fn top_up(&self, mut state: MutexGuard<'_, State>) {
+    fn top_up(&self, mut state: MutexGuard<'_, SlotsState>) {
         let free = self.count.saturating_sub(state.busy + state.credit);
         let worthwhile = state.credit == 0 || free >= self.count / PORTION;
         let Some(sender) = state.sender.clone().filter(|_| free > 0 && worthwhile) else { return };
@@ -82,9 +82,8 @@ impl Slots {
         sender.credit(self.queue.clone(), free);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SlotsState> {
+        lock(&self.state)
     }
 }
 

@@ -15,20 +15,26 @@ use abide_core::{
 use bytes::Bytes;
 
 use super::{
+    cached_run::{CachedRun, Trouble},
     encoded,
     history::{self, Log, Unread},
-    machine::{Machine, Trouble},
     metrics::{TaskResult, count},
     notice,
-    order::{Order, TaskLog, TaskOrder},
-    pause::Next,
+    pause::{Next, Paused},
     shared::WorkerCore,
     thread::WorkflowThread,
+    thread_message::{TaskLog, TaskMessage, ThreadMessage},
+    unserved,
 };
 
 impl WorkflowThread {
     /// Runs a task and completes it, or first reads the log that it needs.
-    pub(super) fn task(&mut self, mut task: TaskOrder) {
+    pub(super) fn task(&mut self, mut task: TaskMessage) {
+        // Decoding may take longer for an older task than for a newer one, which then waits here.
+        let newer = |paused: &Paused| paused.start() > task.token.start;
+        if self.paused.get(&task.token.run).is_some_and(newer) {
+            return;
+        }
         // A paused task of the run is stale once the engine has dispatched another.
         drop(self.paused.remove(&task.token.run));
         let prepared = match std::mem::replace(&mut task.log, TaskLog::Recent(Vec::new())) {
@@ -71,13 +77,19 @@ impl WorkflowThread {
     /// Without codecs, rows come as they are; encoded ones are not shown to code.
     fn prepare_from_rows(
         &mut self,
-        task: &mut TaskOrder,
+        task: &mut TaskMessage,
         rows: Vec<Bytes>,
     ) -> Result<Prepared, Trouble> {
         let unreadable = |error: &dyn fmt::Display| Trouble::Unreadable(error.to_string());
         let mut events = encoded::events(rows).map_err(|error| unreadable(&error))?;
         for part in [&mut events, &mut task.given.tail] {
-            self.shared.codecs.check_plain(part).map_err(|error| unreadable(&error))?;
+            self.shared.codecs.check_events(part).map_err(|error| unreadable(&error))?;
+        }
+        for (update, mut request) in std::mem::take(&mut task.given.updates) {
+            match self.shared.codecs.check_plain(&mut request) {
+                Ok(()) => task.given.updates.push((update, request)),
+                Err(error) => task.unasked.push((update, encoded::unreadable(&error))),
+            }
         }
         self.prepare_from_memory(task.token.run, events)
     }
@@ -96,15 +108,15 @@ impl WorkflowThread {
         self.replayed(events).map(Prepared::Replayed)
     }
 
-    fn prepare_from_log(&mut self, log: Log) -> Result<Machine, Trouble> {
+    fn prepare_from_log(&mut self, log: Log) -> Result<CachedRun, Trouble> {
         let mut machine = self.replayed(log.events)?;
         machine.read_to(log.end);
         Ok(machine)
     }
 
     /// A machine that has replayed these events, the first ones of a run.
-    pub(super) fn replayed(&mut self, events: Vec<Event>) -> Result<Machine, Trouble> {
-        let mut machine = Machine::new(&self.shared.registry, &events)?;
+    pub(super) fn replayed(&mut self, events: Vec<Event>) -> Result<CachedRun, Trouble> {
+        let mut machine = CachedRun::new(&self.shared.registry, &events)?;
         self.watched.runs(machine.workflow_type());
         // The first task of a run rebuilds nothing.
         if events.iter().any(|event| matches!(event.body.fact, Fact::TaskCompleted(_))) {
@@ -114,24 +126,24 @@ impl WorkflowThread {
         Ok(machine)
     }
 
-    fn read_log(&self, task: TaskOrder) {
+    fn read_log(&self, task: TaskMessage) {
         let shared = std::sync::Arc::clone(&self.shared);
         self.read_beside(async move {
             let target =
                 RunTarget { workflow: task.token.workflow.clone(), run: Some(task.token.run) };
             let log = history::read(&shared, &task.sender, target, 0, task.last_event).await;
-            Order::Task(Box::new(TaskOrder { log: TaskLog::Whole(log), ..task }))
+            ThreadMessage::Task(Box::new(TaskMessage { log: TaskLog::Whole(log), ..task }))
         });
     }
 
     pub(super) fn complete(
         &mut self,
-        task: TaskOrder,
-        machine: Machine,
+        task: TaskMessage,
+        machine: CachedRun,
         completion: Completion,
         next: Next,
     ) {
-        let TaskOrder { sender, token, slot, unasked, arrived, .. } = task;
+        let TaskMessage { sender, token, slot, unasked, arrived, .. } = task;
         let workflow = self.shared.metrics.workflow(Some(machine.workflow_type()));
         workflow.task(TaskResult::Completed, arrived.elapsed());
         let Completion { commands, flags } = completion;
@@ -139,6 +151,7 @@ impl WorkflowThread {
             .into_iter()
             .map(|(update, failure)| Ask::RejectUpdate { update, failure }.into());
         let commands: Vec<Command> = rejected.chain(commands).collect();
+        unserved::warn_of(&self.shared, &token.workflow, &commands);
         let closes = commands.last().is_some_and(|command| command.ask.closes());
         let wanted = if closes { 0 } else { eager_wanted(&self.shared, &commands) };
         let eager_activities = self.shared.eager.promise(token.run, wanted);
@@ -160,8 +173,8 @@ impl WorkflowThread {
         drop(gone);
     }
 
-    pub(super) fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
-        let TaskOrder { sender, token, slot, arrived, .. } = task;
+    pub(super) fn fail(&mut self, task: TaskMessage, trouble: Trouble) {
+        let TaskMessage { sender, token, slot, arrived, .. } = task;
         let result = match &trouble {
             Trouble::Mismatch(_) => TaskResult::Blocked,
             _ => TaskResult::Failed,
@@ -174,7 +187,7 @@ impl WorkflowThread {
     }
 
     /// The log could not be read. If the stream has ended, the worker no longer owns the task.
-    fn log_unread(&mut self, task: TaskOrder, unread: &Unread) {
+    fn log_unread(&mut self, task: TaskMessage, unread: &Unread) {
         let workflow = &task.token.workflow;
         if let Unread::StreamEnded(error) = unread {
             notice::debug(workflow, format_args!("a task was abandoned with its stream: {error}"));
@@ -187,9 +200,9 @@ impl WorkflowThread {
 
 enum Prepared {
     /// The machine in memory was up to date.
-    Kept(Machine),
+    Kept(CachedRun),
     /// Replayed from the beginning of the run.
-    Replayed(Machine),
+    Replayed(CachedRun),
     /// The machine in memory is missing or stale.
     LogNeeded,
 }

@@ -28,9 +28,9 @@ use super::{
     local::Launcher,
     metrics::WorkerMetrics,
     notice,
-    order::Order,
     pause::Paused,
     shared::WorkerCore,
+    thread_message::ThreadMessage,
     watchdog::Watched,
 };
 use crate::{panic, transport::SessionSender};
@@ -44,9 +44,9 @@ pub(super) type Acks = FuturesUnordered<Ack>;
 
 pub(super) struct WorkflowThread {
     pub(super) shared: Arc<WorkerCore>,
-    pub(super) orders: Receiver<Order>,
+    pub(super) orders: Receiver<ThreadMessage>,
     /// Sends the results of log reads back to this thread.
-    pub(super) own: Sender<Order>,
+    pub(super) own: Sender<ThreadMessage>,
     pub(super) cache: Cache,
     pub(super) watched: Arc<Watched>,
     pub(super) acks: Acks,
@@ -91,19 +91,19 @@ impl WorkflowThread {
         while let Some(order) = self.next_order() {
             self.look_at_acks();
             match order {
-                Order::Task(task) => {
+                ThreadMessage::Task(task) => {
                     let (sender, token) = (Arc::clone(&task.sender), task.token.clone());
                     if let Err(failure) = self.guarded(&token.workflow, |it| it.task(*task)) {
                         self.send(sender, worker_failed(token, failure));
                     }
                 }
-                Order::Query(query) => {
+                ThreadMessage::Query(query) => {
                     let (sender, token) = (Arc::clone(&query.sender), query.token.clone());
                     if let Err(failure) = self.guarded(&token.workflow, |it| it.query(*query)) {
                         self.send(sender, Report::AnswerQuery(token, Err(failure)));
                     }
                 }
-                Order::LocalEnded(ended) => {
+                ThreadMessage::LocalEnded(ended) => {
                     let workflow = ended.token.workflow.clone();
                     let waits = self.paused.get(&ended.token.run).map(Paused::answer_to);
                     let told = self.guarded(&workflow, |it| it.local_ended(*ended));
@@ -111,8 +111,8 @@ impl WorkflowThread {
                         self.send(sender, worker_failed(token, failure));
                     }
                 }
-                Order::LocalPause(run, start) => self.pause_over(run, start),
-                Order::Close => break,
+                ThreadMessage::LocalPause(run, start) => self.pause_over(run, start),
+                ThreadMessage::Close => break,
             }
             self.look_at_acks();
             self.cached.set(self.cache.len());
@@ -120,7 +120,7 @@ impl WorkflowThread {
         self.acks
     }
 
-    fn next_order(&mut self) -> Option<Order> {
+    fn next_order(&mut self) -> Option<ThreadMessage> {
         while !self.acks.is_empty() {
             match self.orders.recv_timeout(ACKS_WAIT) {
                 Ok(order) => return Some(order),
@@ -183,7 +183,7 @@ impl WorkflowThread {
     }
 
     /// Reads something outside the thread and sends it to the thread as an order.
-    pub(super) fn read_beside(&self, order: impl Future<Output = Order> + Send + 'static) {
+    pub(super) fn read_beside(&self, order: impl Future<Output = ThreadMessage> + Send + 'static) {
         let own = self.own.clone();
         self.shared.runtime.spawn(async move {
             // The send fails only if the thread has ended.

@@ -14,17 +14,17 @@ use tokio::sync::oneshot;
 use super::{
     cache::Cache,
     local::Launcher,
-    order::Order,
     shared::WorkerCore,
     thread::{Acks, CachedRuns, WorkflowThread},
+    thread_message::ThreadMessage,
     watchdog::Watched,
 };
 
 /// The workflow threads. Dropping this ends them.
-pub(super) struct Threads(Vec<Worker>);
+pub(super) struct Threads(Vec<PoolThread>);
 
-struct Worker {
-    orders: mpsc::Sender<Order>,
+struct PoolThread {
+    orders: mpsc::Sender<ThreadMessage>,
     watched: Arc<Watched>,
     end: Option<oneshot::Receiver<Acks>>,
 }
@@ -40,13 +40,13 @@ impl Threads {
         let mut threads = Self(Vec::with_capacity(count));
         for number in 0..count {
             let limit = cached_runs / count + usize::from(number < cached_runs % count);
-            threads.0.push(Worker::start(shared, number, limit)?);
+            threads.0.push(PoolThread::start(shared, number, limit)?);
         }
         Ok(threads)
     }
 
     /// Sends an order to the thread of the run.
-    pub(super) fn order(&self, run: RunId, order: Order) {
+    pub(super) fn order(&self, run: RunId, order: ThreadMessage) {
         if let Some(worker) = self.of(run) {
             // The send cannot fail: a thread ends only with the worker.
             drop(worker.orders.send(order));
@@ -57,7 +57,7 @@ impl Threads {
     pub(super) fn order_later(
         &self,
         run: RunId,
-        order: impl Future<Output = Order> + Send + 'static,
+        order: impl Future<Output = ThreadMessage> + Send + 'static,
     ) {
         let Some(worker) = self.of(run) else { return };
         let orders = worker.orders.clone();
@@ -67,7 +67,7 @@ impl Threads {
         });
     }
 
-    fn of(&self, run: RunId) -> Option<&Worker> {
+    fn of(&self, run: RunId) -> Option<&PoolThread> {
         let id = u128::from_be_bytes(*run.as_bytes());
         let thread = usize::try_from(id % self.0.len() as u128).ok();
         thread.and_then(|thread| self.0.get(thread))
@@ -85,7 +85,7 @@ impl Threads {
         let mut acks = Vec::new();
         for worker in &mut self.0 {
             // The send fails only if the thread has ended.
-            drop(worker.orders.send(Order::Close));
+            drop(worker.orders.send(ThreadMessage::Close));
             if let Some(end) = worker.end.take() {
                 acks.extend(end.await);
             }
@@ -98,12 +98,12 @@ impl Drop for Threads {
     fn drop(&mut self) {
         for worker in &self.0 {
             // The send fails only if the thread has ended.
-            drop(worker.orders.send(Order::Close));
+            drop(worker.orders.send(ThreadMessage::Close));
         }
     }
 }
 
-impl Worker {
+impl PoolThread {
     fn start(shared: &Arc<WorkerCore>, number: usize, cached_runs: usize) -> io::Result<Self> {
         let (orders, receiver) = mpsc::channel();
         let (ended, end) = oneshot::channel();

@@ -2,19 +2,20 @@
 //! other runs of the thread make no progress meanwhile, so it logs a warning.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
 use abide_core::ids::WorkflowKey;
 
 use super::notice;
+use crate::lock::lock;
 
 /// The task that one workflow thread is running.
 #[derive(Default)]
-pub(super) struct Watched(Mutex<Option<Task>>);
+pub(super) struct Watched(Mutex<Option<WatchedTask>>);
 
-struct Task {
+struct WatchedTask {
     since: Instant,
     workflow: WorkflowKey,
     workflow_type: Option<Arc<str>>,
@@ -24,7 +25,7 @@ struct Task {
 impl Watched {
     /// The thread starts a task of this workflow.
     pub(super) fn begin(&self, workflow: &WorkflowKey) {
-        let task = Task {
+        let task = WatchedTask {
             since: Instant::now(),
             workflow: workflow.clone(),
             workflow_type: None,
@@ -71,9 +72,8 @@ impl Watched {
         ))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Task>> {
-        // Nothing panics while the lock is held, so its data is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<WatchedTask>> {
+        lock(&self.0)
     }
 }
 

@@ -45,7 +45,7 @@ impl Mailer {
 #[activity]
 async fn stop(ctx: ActivityContext) -> Result<(), ActivityError> {
     ctx.cancelled().await;
-    Err(ActivityError::cancelled().details(&"half done".to_owned()).unwrap_or_default())
+    Err(ActivityError::cancelled().details(&"half done".to_owned()))
 }
 
 #[activity]

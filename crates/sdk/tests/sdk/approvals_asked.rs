@@ -3,7 +3,7 @@
 use abide::{
     Context, Timestamp,
     approval::{
-        Answer, AnswerChannel, Approvals, Effect, Judgement, Refusal, Request, Status, Verdict,
+        Answer, AnswerChannel, AnswerResult, Approvals, Effect, Refusal, Request, Status, Verdict,
     },
 };
 use abide_core::payload::Payload;
@@ -63,7 +63,7 @@ fn a_decision_carries_approver_comment_and_the_time_of_the_run() {
     world.answer_by_update(Answer::approve("expense", "ada").comment("fine")).unwrap();
     let report = world.query(Expense::APPROVALS, ());
     let entry = &report.requests[0].entries[0];
-    assert_eq!((entry.at, entry.way), (world.now(), AnswerChannel::Update));
+    assert_eq!((entry.at, entry.channel), (world.now(), AnswerChannel::Update));
     assert_eq!(entry.answer.approver(), "ada");
     assert_eq!(entry.answer.reason(), Some("fine"));
     assert_eq!(entry.answer.decision(), Some("approve"));
@@ -107,7 +107,7 @@ impl Article {
     async fn run(ctx: &Context<Self>) -> abide::Result<Review> {
         let choices = [Review::Accept, Review::Shorten { to: 0 }];
         let verdict = ctx.approval(Request::new("review").choices(choices)).await?;
-        verdict.choice().cloned().ok_or_else(|| abide::Error::fail("nobody decided"))
+        verdict.choice().cloned().ok_or_else(|| abide::Error::new("nobody decided"))
     }
 }
 
@@ -149,7 +149,7 @@ impl Levels {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         for level in ["lead", "head", "board"] {
             let request = Request::new(level).approver(level).timeout(seconds(60));
-            if !ctx.approval(request).await?.approved() {
+            if !ctx.approval(request).await?.is_approved() {
                 return Ok(format!("stopped at {level}"));
             }
         }
@@ -201,14 +201,14 @@ fn a_signal_that_comes_before_its_request_is_kept_and_judged_then() {
     world.signal(Levels::DECISION, Answer::approve("head", "head"));
     let report = world.query(Levels::APPROVALS, ());
     assert_eq!(report.early.len(), 2);
-    assert_eq!(report.early[0].judgement, Judgement::Early);
+    assert_eq!(report.early[0].result, AnswerResult::Early);
     world.signal(Levels::DECISION, Answer::approve("lead", "lead"));
     let report = world.query(Levels::APPROVALS, ());
     assert_eq!(report.early, []);
     assert_eq!(report.requests[1].status, Status::Decided);
-    let judged: Vec<_> = report.requests[1].entries.iter().map(|it| &it.judgement).collect();
-    assert!(matches!(judged[0], Judgement::Refused(Refusal::NotAllowed { .. })));
-    assert!(matches!(judged[1], Judgement::Taken(_)));
+    let judged: Vec<_> = report.requests[1].entries.iter().map(|it| &it.result).collect();
+    assert!(matches!(judged[0], AnswerResult::Refused(Refusal::NotAllowed { .. })));
+    assert!(matches!(judged[1], AnswerResult::Taken(_)));
     assert_eq!(report.requests[2].status, Status::Open);
     world.check();
 }
@@ -225,7 +225,7 @@ impl Both {
     async fn run(ctx: &Context<Self>) -> abide::Result<(bool, bool)> {
         let legal = ctx.approval(Request::new("legal")).start();
         let finance = ctx.approval(Request::new("finance")).start();
-        Ok((finance.await?.approved(), legal.await?.approved()))
+        Ok((finance.await?.is_approved(), legal.await?.is_approved()))
     }
 }
 
@@ -284,7 +284,7 @@ impl Wrong {
                 return ctx.approval(numbered).await.map(|_| ());
             }
         };
-        assert!(!verdict.timed_out());
+        assert!(!verdict.is_timed_out());
         Ok(())
     }
 }
@@ -333,7 +333,7 @@ impl abide::approval::Approving for OwnUpdate {
 impl OwnUpdate {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
-        Ok(ctx.approval(Request::new("contract").approver("ada")).await?.approved())
+        Ok(ctx.approval(Request::new("contract").approver("ada")).await?.is_approved())
     }
 
     #[update(validate = check_sign)]

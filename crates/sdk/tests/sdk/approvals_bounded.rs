@@ -2,7 +2,7 @@
 
 use abide::{
     Context,
-    approval::{Answer, AnswerChannel, Approvals, Effect, Judgement, Refusal, Request, Status},
+    approval::{Answer, AnswerChannel, AnswerResult, Approvals, Effect, Refusal, Request, Status},
 };
 use abide_sdk_macros::workflow;
 
@@ -32,7 +32,7 @@ fn texts_that_are_too_long_are_refused() {
     }
     let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     for entry in &standing.entries {
-        assert!(matches!(entry.judgement, Judgement::Refused(Refusal::TooLong { .. })));
+        assert!(matches!(entry.result, AnswerResult::Refused(Refusal::TooLong { .. })));
     }
     assert_eq!((standing.status, standing.entries.len()), (Status::Open, 3));
     world.check();
@@ -77,7 +77,7 @@ impl Later {
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         ctx.sleep(seconds(60)).await?;
         let request = Request::new("expense").approvers(["ada", "grace"]).quorum(2, 2);
-        Ok(ctx.approval(request.record_refusals()).await?.approved())
+        Ok(ctx.approval(request.record_refusals()).await?.is_approved())
     }
 }
 
@@ -102,8 +102,8 @@ fn repeats_that_come_before_the_question_count_once() {
     }
     world.pass(seconds(60));
     let entries = &world.query(Later::APPROVALS, ()).requests[0].entries;
-    let Judgement::Taken(first) = &entries[0].judgement else { panic!("it was taken") };
-    assert_eq!(entries[1].judgement, Judgement::Repeated);
+    let AnswerResult::Taken(first) = &entries[0].result else { panic!("it was taken") };
+    assert_eq!(entries[1].result, AnswerResult::Repeated);
     let repeat = world.update(Later::DECIDE, approve("ada").key("click-1"));
     assert_eq!(repeat, Some(Ok(first.clone())));
     world.signal(Later::DECISION, approve("grace"));
@@ -123,8 +123,8 @@ fn a_request_may_keep_what_it_refuses() {
     assert_eq!(taken.effect, Effect::Counted);
 
     let entries = &world.query(Later::APPROVALS, ()).requests[0].entries;
-    assert_eq!((entries.len(), entries[0].way), (2, AnswerChannel::Update));
-    assert!(matches!(entries[0].judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
+    assert_eq!((entries.len(), entries[0].channel), (2, AnswerChannel::Update));
+    assert!(matches!(entries[0].result, AnswerResult::Refused(Refusal::NotAllowed { .. })));
     world.check();
 }
 
@@ -139,11 +139,11 @@ impl Again {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         let request = Request::new("expense").approvers(["ada", "grace"]).quorum(2, 2);
-        if ctx.approval(request.clone().timeout(seconds(60))).await?.approved() {
+        if ctx.approval(request.clone().timeout(seconds(60))).await?.is_approved() {
             return Ok(true);
         }
         ctx.sleep(seconds(10)).await?;
-        Ok(ctx.approval(request).await?.approved())
+        Ok(ctx.approval(request).await?.is_approved())
     }
 }
 
@@ -155,7 +155,7 @@ fn a_repeat_is_told_what_the_first_was_told_although_it_was_asked_again_since() 
     assert_eq!(first.effect, Effect::Late);
     world.pass(seconds(10));
     let entries = &world.query(Again::APPROVALS, ()).requests[0].entries;
-    let Judgement::Taken(now) = &entries[0].judgement else { panic!("it was taken") };
+    let AnswerResult::Taken(now) = &entries[0].result else { panic!("it was taken") };
     assert_eq!(now.effect, Effect::Counted);
     let repeat = world.update(Again::DECIDE, approve("ada").key("click-1"));
     assert_eq!(repeat, Some(Ok(first)));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide::{
     Context,
-    approval::{Answer, Approvals, Decision, Effect, Entry, Judgement, Report, Request, Status},
+    approval::{Answer, AnswerResult, Approvals, Decision, Effect, Entry, Report, Request, Status},
 };
 use abide_sdk_macros::workflow;
 use proptest::{collection::vec, prelude::*};
@@ -41,7 +41,7 @@ impl Drawn {
         if !looks {
             ctx.sleep(seconds(4)).await?;
         }
-        if asked.await?.timed_out() {
+        if asked.await?.is_timed_out() {
             ctx.sleep(seconds(2)).await?;
             let _ = ctx.approval(request.approver("boss").timeout(seconds(5))).await?;
         }
@@ -105,8 +105,8 @@ fn happen(world: &mut World<Drawn>, happening: Happening) {
 /// Nobody has two votes, and no vote comes after the decision.
 fn check_votes(report: &Report) {
     for standing in &report.requests {
-        let effects = standing.entries.iter().filter_map(|entry| match &entry.judgement {
-            Judgement::Taken(receipt) => Some((entry.answer.approver(), receipt.effect)),
+        let effects = standing.entries.iter().filter_map(|entry| match &entry.result {
+            AnswerResult::Taken(receipt) => Some((entry.answer.approver(), receipt.effect)),
             _ => None,
         });
         let votes: Vec<_> = effects
@@ -114,8 +114,8 @@ fn check_votes(report: &Report) {
             .collect();
         let voters: BTreeSet<_> = votes.iter().map(|(who, _)| who).collect();
         assert_eq!(voters.len(), votes.len(), "two votes of one: {votes:?}");
-        let in_time = |entry: &Entry| match (&entry.judgement, standing.ended_at) {
-            (Judgement::Taken(receipt), Some(end)) => {
+        let in_time = |entry: &Entry| match (&entry.result, standing.ended_at) {
+            (AnswerResult::Taken(receipt), Some(end)) => {
                 receipt.effect == Effect::Late || entry.at <= end
             }
             _ => true,

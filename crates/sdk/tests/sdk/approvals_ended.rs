@@ -2,7 +2,7 @@
 
 use abide::{
     Context,
-    approval::{Answer, Approvals, Decision, Effect, Judgement, Refusal, Request, Status},
+    approval::{Answer, AnswerResult, Approvals, Decision, Effect, Refusal, Request, Status},
     select,
 };
 use abide_sdk_macros::{activity, workflow};
@@ -61,7 +61,7 @@ fn a_late_decision_is_kept_and_reported_by_signal_and_by_update() {
     let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     assert_eq!(standing.status, Status::TimedOut);
     for entry in &standing.entries {
-        assert!(matches!(&entry.judgement, Judgement::Taken(told) if told.effect == Effect::Late));
+        assert!(matches!(&entry.result, AnswerResult::Taken(told) if told.effect == Effect::Late));
         assert_eq!(entry.at, world.now());
     }
     assert_eq!(standing.entries.len(), 2);
@@ -81,8 +81,11 @@ fn a_decision_after_the_fallback_is_told_what_was_decided_and_is_kept() {
     assert_eq!(again.unwrap_err(), expected, "a repeat is told the same");
     let standing = &world.query(Expense::APPROVALS, ()).requests[0];
     assert_eq!((standing.status, standing.decision.as_deref()), (Status::TimedOut, Some("reject")));
-    let judged = &standing.entries[0].judgement;
-    assert!(matches!(judged, Judgement::Taken(told) if told.effect == Effect::Late), "{judged:?}");
+    let judged = &standing.entries[0].result;
+    assert!(
+        matches!(judged, AnswerResult::Taken(told) if told.effect == Effect::Late),
+        "{judged:?}"
+    );
     world.check();
 }
 
@@ -113,7 +116,7 @@ impl Escalating {
         let request =
             Request::new("expense").approver("ada").requested_by("linus").timeout(seconds(60));
         let mut verdict = ctx.approval(request.clone()).await?;
-        if verdict.timed_out() {
+        if verdict.is_timed_out() {
             ctx.activity(tell_the_boss, ()).await?;
             let escalated = request.approver("boss").timeout(seconds(600));
             verdict = ctx.approval(escalated.fallback(Decision::Reject)).await?;
@@ -174,7 +177,7 @@ fn whoever_could_not_have_decided_in_time_cannot_decide_late() {
     assert_eq!(world.query(Escalating::LATE, ()), 0);
     let entries = &world.query(Escalating::APPROVALS, ()).requests[0].entries;
     for entry in entries {
-        assert!(matches!(entry.judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
+        assert!(matches!(entry.result, AnswerResult::Refused(Refusal::NotAllowed { .. })));
     }
     assert_eq!(entries.len(), 2);
     world.complete(tell_the_boss, ());
@@ -191,7 +194,7 @@ fn a_late_handover_or_withdrawal_by_signal_has_no_effect_when_it_is_asked_again(
     world.signal(Escalating::DECISION, Answer::withdraw("expense", "linus"));
     let entries = &world.query(Escalating::APPROVALS, ()).requests[0].entries;
     for entry in entries {
-        assert!(matches!(entry.judgement, Judgement::Refused(Refusal::Closed { .. })));
+        assert!(matches!(entry.result, AnswerResult::Refused(Refusal::Closed { .. })));
     }
     world.complete(tell_the_boss, ());
     let standing = &world.query(Escalating::APPROVALS, ()).requests[0];

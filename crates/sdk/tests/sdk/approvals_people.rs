@@ -1,6 +1,6 @@
 //! Who may decide: names, roles, quorums, handovers, and what the others are told.
 
-use abide::approval::{Answer, Effect, Judgement, Refusal, Status};
+use abide::approval::{Answer, AnswerResult, Effect, Refusal, Status};
 
 use crate::{
     approvals::{Expense, Terms},
@@ -161,7 +161,7 @@ fn a_vote_after_handovers_says_on_whose_behalf_it_was() {
         async fn run(ctx: &Context<Self>) -> abide::Result<(String, Option<String>)> {
             let verdict = ctx.approval(Request::new("expense").approver("ada")).await?;
             let vote = verdict.votes().first().cloned();
-            let vote = vote.ok_or_else(|| abide::Error::fail("no vote"))?;
+            let vote = vote.ok_or_else(|| abide::Error::new("no vote"))?;
             Ok((vote.approver, vote.on_behalf_of))
         }
     }
@@ -191,10 +191,10 @@ fn what_a_signal_is_refused_for_stands_in_the_story() {
     world.signal(Expense::DECISION, approve("ada"));
     world.signal(Expense::DECISION, reject("ada"));
     let entries = &world.query(Expense::APPROVALS, ()).requests[0].entries;
-    let judged: Vec<_> = entries.iter().map(|entry| &entry.judgement).collect();
-    assert!(matches!(judged[0], Judgement::Refused(Refusal::NotAllowed { .. })));
-    assert!(matches!(judged[1], Judgement::Taken(_)));
-    assert!(matches!(judged[2], Judgement::Refused(Refusal::AlreadyDecided { .. })));
+    let judged: Vec<_> = entries.iter().map(|entry| &entry.result).collect();
+    assert!(matches!(judged[0], AnswerResult::Refused(Refusal::NotAllowed { .. })));
+    assert!(matches!(judged[1], AnswerResult::Taken(_)));
+    assert!(matches!(judged[2], AnswerResult::Refused(Refusal::AlreadyDecided { .. })));
     world.check();
 }
 
@@ -207,8 +207,8 @@ fn a_repeat_with_the_same_key_changes_nothing_and_gets_the_first_answer() {
     assert_eq!(again, first, "the time, too, is that of the first");
     world.signal(Expense::DECISION, approve("ada").key("click-1"));
     let entries = &world.query(Expense::APPROVALS, ()).requests[0].entries;
-    assert_eq!(entries[1].judgement, Judgement::Repeated);
-    assert_eq!(entries[2].judgement, Judgement::Repeated);
+    assert_eq!(entries[1].result, AnswerResult::Repeated);
+    assert_eq!(entries[2].result, AnswerResult::Repeated);
     assert_eq!(world.result(), None);
     world.check();
 }

@@ -33,7 +33,7 @@ impl Purchase {
             .not_after(ctx.now().saturating_add(seconds(3_600)))
             .max_extensions(3);
         let verdict = ctx.approval(request).await?;
-        Ok((verdict.approved(), ctx.now()))
+        Ok((verdict.is_approved(), ctx.now()))
     }
 
     #[signal]

@@ -212,7 +212,7 @@ impl Ending {
     async fn run(ctx: &Context<Self>, ending: String) -> Result<(), abide::BoxError> {
         match ending.as_str() {
             "plain" => Err("plain text".into()),
-            "ours" => Err(Error::fail("our own").into()),
+            "ours" => Err(Error::new("our own").into()),
             "number" => Ok("x".parse::<u8>().map(drop)?),
             "cancelled" => Err(Error::Cancelled.into()),
             _ => Ok(ctx.sleep(Duration::ZERO).await?),

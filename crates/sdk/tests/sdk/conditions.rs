@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide::{Condition, Context, Deadline, MoveError, Outcome, Timestamp};
+use abide::{Condition, Context, Deadline, Outcome, RescheduleError, Timestamp};
 use abide_core::event::{Fact, Mover, Origin};
 use abide_sdk_macros::{condition, workflow};
 
@@ -12,7 +12,7 @@ use crate::world::{World, seconds};
 struct Order {
     paid: bool,
     deadline: Deadline,
-    moved: Option<Result<Timestamp, MoveError>>,
+    moved: Option<Result<Timestamp, RescheduleError>>,
 }
 
 #[workflow]
@@ -47,12 +47,12 @@ impl Order {
     }
 
     #[update]
-    fn extend(&mut self, by: Duration) -> Result<Timestamp, MoveError> {
+    fn extend(&mut self, by: Duration) -> Result<Timestamp, RescheduleError> {
         self.deadline.extend(by)
     }
 
     #[update]
-    fn reset(&mut self, at: Timestamp) -> Result<(), MoveError> {
+    fn reset(&mut self, at: Timestamp) -> Result<(), RescheduleError> {
         self.deadline.reset(at)
     }
 
@@ -249,10 +249,10 @@ impl Moments {
             "at once" => {
                 ctx.wait_until(condition!(|it| it.permits == 0)).await?;
                 let looked = ctx.wait_until(condition!(|it| it.permits > 0));
-                assert!(looked.timeout(Duration::ZERO).await?.timed_out());
+                assert!(looked.timeout(Duration::ZERO).await?.is_timed_out());
                 let past = ctx.now();
                 let looked = ctx.wait_until(condition!(|it| it.permits > 0)).until(past);
-                assert!(looked.await?.timed_out());
+                assert!(looked.await?.is_timed_out());
             }
             "permits" => {
                 let takers = (1..=3).map(|taker| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide::{
-    Context, Deadline, MoveError, Timestamp,
+    Context, Deadline, RescheduleError, Timestamp,
     payload::{decode, encode},
 };
 use abide_core::event::{Fact, Guards, Mover};
@@ -37,7 +37,7 @@ impl Auction {
     }
 
     #[update]
-    fn close_at(&mut self, at: Timestamp) -> Result<(), MoveError> {
+    fn close_at(&mut self, at: Timestamp) -> Result<(), RescheduleError> {
         self.closing.reset(at)
     }
 
@@ -186,7 +186,7 @@ fn the_last_move_before_the_firing_holds_whoever_made_it() {
 struct Unbounded {
     closing: Deadline,
     bids: u32,
-    refused: Option<MoveError>,
+    refused: Option<RescheduleError>,
 }
 
 #[workflow]
@@ -283,7 +283,7 @@ fn a_deadline_that_had_passed_when_the_signal_arrived_is_refused() {
     world.signal_raw("close_at", encode(&passed).unwrap());
     world.pass_unseen(seconds(10));
     world.work();
-    let refused = MoveError::Past { at: passed, now: world.now() }.to_string();
+    let refused = RescheduleError::Past { at: passed, now: world.now() }.to_string();
     assert_eq!(world.query(Unbounded::REFUSED, ()), Some(refused));
     assert_eq!(world.query(Unbounded::CLOSES, ()), Some(deadline));
     world.check();
@@ -384,7 +384,7 @@ proptest! {
 #[derive(Default)]
 struct Told {
     first: Deadline,
-    told: Vec<Result<Timestamp, MoveError>>,
+    told: Vec<Result<Timestamp, RescheduleError>>,
 }
 
 #[workflow]
@@ -411,7 +411,7 @@ fn a_move_for_a_message_after_the_firing_is_told_that_it_is_too_late() {
     world.signal(Told::EXTEND, ());
     world.pass(seconds(60));
     assert_eq!(world.result().unwrap(), ["Err(TooLate)"]);
-    assert_eq!(MoveError::TooLate.to_string(), "too late: the wait is over");
+    assert_eq!(RescheduleError::TooLate.to_string(), "too late: the wait is over");
     assert!(!world.history().contains(&"TimerRescheduled"));
     world.check();
 }
@@ -434,7 +434,7 @@ impl Looping {
                 it.wake_at
             });
             let changed = ctx.wait_until(condition!("wake-up.changed", |it| it.changed));
-            if changed.until(wake_at).await?.timed_out() {
+            if changed.until(wake_at).await?.is_timed_out() {
                 return Ok(ctx.now());
             }
         }
@@ -532,7 +532,7 @@ impl Patient {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
         let wait = ctx.receive(Self::ANSWER).timeout(abide::time::years(20_000));
-        Ok(wait.await?.timed_out())
+        Ok(wait.await?.is_timed_out())
     }
 
     #[signal]
@@ -547,7 +547,7 @@ fn a_deadline_beyond_all_time_is_still_a_deadline() {
         _ => None,
     });
     let spec = started.unwrap();
-    assert!(!spec.fire_at.never() && !spec.optional(), "{spec:?}");
+    assert!(!spec.fire_at.is_never() && !spec.optional(), "{spec:?}");
     world.reschedule("timer-1", world.now().saturating_add(seconds(5)));
     world.pass(seconds(5));
     assert_eq!(world.result(), Some(true));

@@ -92,7 +92,7 @@ fn take(ctx: Context<Drawn>, step: Step) -> LocalBoxFuture<'static, ()> {
             Step::Receive(Some(limit)) => {
                 let limit = Duration::from_secs(limit);
                 let received = ctx.receive(Drawn::NUMBER).timeout(limit).await;
-                format!("{:?}", received.map(Outcome::in_time))
+                format!("{:?}", received.map(Outcome::ok))
             }
             Step::Child => format!("{:?}", ctx.child::<Drawn>("child", Vec::new()).await),
             Step::Poke => {

@@ -23,7 +23,7 @@ impl Till {
     async fn run(ctx: &Context<Self>, fail: bool) -> abide::Result<u32> {
         ctx.receive(Self::CLOSE).await?;
         if fail {
-            return Err(abide::Error::fail("the till is broken"));
+            return Err(abide::Error::new("the till is broken"));
         }
         Ok(ctx.read(|state| state.sum))
     }

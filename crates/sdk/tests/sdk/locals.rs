@@ -183,7 +183,7 @@ impl Once {
     async fn run(ctx: &Context<Self>) -> abide::Result<u64> {
         ctx.local_activity(price, "pen")
             .schedule_to_close(seconds(100))
-            .longest_delay_in_task(seconds(1))
+            .local_retry_threshold(seconds(1))
             .await
     }
 }

@@ -23,6 +23,7 @@ mod deadlines;
 mod drawn;
 mod forms;
 mod handlers;
+mod intercepted;
 mod leaks;
 mod locals;
 mod log;

@@ -69,7 +69,7 @@ impl Many {
             }
         };
         if ctx.is_cancel_requested() {
-            return Err(Error::fail(told));
+            return Err(Error::new(told));
         }
         Ok(told)
     }

@@ -66,7 +66,7 @@ fn timer(world: &World<Shop>) -> (String, bool, Option<Origin>) {
         _ => None,
     });
     let spec = started.unwrap();
-    (spec.timer.to_string(), spec.fire_at.never(), spec.origin.clone())
+    (spec.timer.to_string(), spec.fire_at.is_never(), spec.origin.clone())
 }
 
 fn waits_for_payment() -> Option<Origin> {

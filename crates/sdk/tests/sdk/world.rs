@@ -2,13 +2,14 @@
 //! moved by hand. Every task is also answered by a machine that replays the whole history, and both
 //! must agree.
 
-use std::{marker::PhantomData, time::Duration};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use abide::{
-    AsPayload, Failure, IntoArguments, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    Failure, IntoArguments, PayloadValue, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
     activity::{Activity, LocalActivity, LocalEnd},
     arguments::ArgumentList,
     executor::Machine,
+    interceptor::Interceptor,
     payload,
     registry::{TaskFault, WorkflowCode},
 };
@@ -52,6 +53,7 @@ pub(crate) struct World<W: Workflow> {
     /// Ends of local activities that no task has seen.
     local_ends: Vec<Marker>,
     turns: Vec<Taken>,
+    interceptors: Option<Arc<[Arc<dyn Interceptor>]>>,
     workflow: PhantomData<W>,
 }
 
@@ -75,17 +77,30 @@ impl<W: Workflow> World<W> {
 
     /// The same with messages that it has from the beginning.
     pub(crate) fn begin_with(input: impl IntoArguments<W::Arguments>, inputs: Vec<Body>) -> Self {
+        let mut world = Self::unbegun_with(input, inputs);
+        world.work();
+        world
+    }
+
+    /// A run as `start` says.
+    pub(crate) fn begin(start: StartRun) -> Self {
+        let mut world = Self::unbegun(start);
+        world.work();
+        world
+    }
+
+    /// A run with messages that it has from the beginning, before its first task.
+    pub(crate) fn unbegun_with(input: impl IntoArguments<W::Arguments>, inputs: Vec<Body>) -> Self {
         let spec = RunSpec {
             workflow_type: W::NAME.into(),
             queue: "main".into(),
             input: W::encode_input(&input.into_arguments()).unwrap(),
             ..RunSpec::default()
         };
-        Self::begin(StartRun { inputs, ..StartRun::new(key("order-1"), run_id(1), spec) })
+        Self::unbegun(StartRun { inputs, ..StartRun::new(key("order-1"), run_id(1), spec) })
     }
 
-    /// A run as `start` says.
-    pub(crate) fn begin(start: StartRun) -> Self {
+    fn unbegun(start: StartRun) -> Self {
         let (now, limits) = (Timestamp::from_unix_millis(1_800_000_000_000), Limits::default());
         let context = Context { now, next_run: run_id(2), limits: &limits };
         let (run, decision) = run::start(&context, start);
@@ -103,10 +118,10 @@ impl<W: Workflow> World<W> {
             locals: Vec::new(),
             local_ends: Vec::new(),
             turns: Vec::new(),
+            interceptors: None,
             workflow: PhantomData,
         };
         world.write(decision);
-        world.work();
         world
     }
 
@@ -149,7 +164,7 @@ impl<W: Workflow> World<W> {
     fn next_due(&self) -> Option<(Timestamp, TimerKey)> {
         let timers = self.run.due_keys().into_iter();
         let due = timers.filter_map(|key| self.run.due(&key).map(|due| (due, key)));
-        due.filter(|(due, _)| !due.never()).min_by_key(|(due, _)| *due)
+        due.filter(|(due, _)| !due.is_never()).min_by_key(|(due, _)| *due)
     }
 
     pub(crate) fn signal<I: ArgumentList>(
@@ -175,7 +190,7 @@ impl<W: Workflow> World<W> {
     }
 
     /// Asks for an update and gives its outcome, if it has one.
-    pub(crate) fn update<I: ArgumentList, O: AsPayload>(
+    pub(crate) fn update<I: ArgumentList, O: PayloadValue>(
         &mut self,
         update: UpdateDef<W, I, O>,
         input: impl IntoArguments<I>,
@@ -242,13 +257,13 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest pending activity of this type cancels itself.
-    pub(crate) fn stop<D: AsPayload, M>(&mut self, activity: impl Activity<M>, details: &D) {
+    pub(crate) fn stop<D: PayloadValue, M>(&mut self, activity: impl Activity<M>, details: &D) {
         let details = payload::encode(details).unwrap();
         self.resolve(activity.definition().name(), Resolution::Cancelled(details));
     }
 
     /// The oldest pending activity of this type has a result.
-    pub(crate) fn complete<A: Activity<M, Output: AsPayload>, M>(
+    pub(crate) fn complete<A: Activity<M, Output: PayloadValue>, M>(
         &mut self,
         activity: A,
         result: A::Output,
@@ -334,7 +349,7 @@ impl<W: Workflow> World<W> {
         }
     }
 
-    pub(crate) fn query<I: ArgumentList, O: AsPayload>(
+    pub(crate) fn query<I: ArgumentList, O: PayloadValue>(
         &self,
         query: QueryDef<W, I, O>,
         input: impl IntoArguments<I>,
@@ -464,8 +479,17 @@ impl<W: Workflow> World<W> {
         self.local_ends.clear();
     }
 
+    /// From now on the worker has this interceptor and no other; the run is evicted.
+    pub(crate) fn intercept(&mut self, interceptor: impl Interceptor) {
+        self.interceptors = Some([Arc::new(interceptor) as Arc<dyn Interceptor>].into());
+        self.evict();
+    }
+
     fn machine(&self, events: &[Event]) -> Replay<Machine<W>> {
-        let code = Machine::new(self.run.workflow.clone(), self.run.id);
+        let mut code = Machine::new(self.run.workflow.clone(), self.run.id);
+        if let Some(interceptors) = &self.interceptors {
+            code.intercept(Arc::clone(interceptors));
+        }
         let mut machine = Replay::new(code);
         machine.feed(events.to_vec()).unwrap();
         machine
@@ -487,14 +511,19 @@ impl<W: Workflow> World<W> {
 
     /// However the history is cut, replay agrees with it, and every task is answered again as it was.
     pub(crate) fn check(&self) {
+        self.check_replay();
+        for turn in &self.turns {
+            assert_eq!(self.again(turn), turn.completion);
+        }
+    }
+
+    /// However the history is cut, replay agrees with it.
+    pub(crate) fn check_replay(&self) {
         for cut in 0..=self.events.len() {
             let mut machine = self.machine(&self.events[..cut]);
             machine.feed(self.events[cut..].to_vec()).unwrap();
             machine.settle().unwrap();
             assert_eq!(machine.code_mut().take_fault(), None, "cut after event {cut}");
-        }
-        for turn in &self.turns {
-            assert_eq!(self.again(turn), turn.completion);
         }
     }
 

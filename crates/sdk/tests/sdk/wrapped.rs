@@ -30,7 +30,7 @@ impl Wrapped {
         match ending.as_str() {
             "next" => return Err(ctx.continue_as_new("done").into()),
             "boxed" => return Err(Wrapper::Boxed(Box::new(ctx.continue_as_new("")))),
-            "fail" => return Err(Error::fail("no luck").into()),
+            "fail" => return Err(Error::new("no luck").into()),
             _ => {}
         }
         ctx.sleep(seconds(60)).await.map_err(|error| Wrapper::Whole(Box::new(error.into())))
@@ -65,7 +65,7 @@ fn a_wrapped_failure_is_the_cause_of_the_wrapper() {
 #[test]
 fn what_an_activity_says_about_retries_holds_through_every_wrapper() {
     let error = ActivityError::new("no such card").non_retryable().error_type("CardExpired");
-    let error = error.retry_after(seconds(7)).details(&4).unwrap();
+    let error = error.retry_after(seconds(7)).details(&4);
     let details = abide::payload::encode(&4).unwrap();
     let failure = ReturnedError::new(Wrapper::Whole(Box::new(error.into()))).into_failure();
     assert_eq!(failure.message, "the whole failed");

@@ -5,38 +5,39 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
 };
 
-use abide_core::{limits::InvalidField, operation::CallError};
-use abide_engine::Engine;
+use abide_core::{
+    limits::InvalidField,
+    operation::{AnswerSize, CallError},
+};
 use abide_proto::generated::{
     PeerAnswer, PeerAnswers, PeerCall, PeerFrame, PeerHello, peers_server,
 };
+use abide_shard::node::NewestLinks;
 use futures_util::{
     FutureExt as _, Stream, StreamExt as _, TryFutureExt as _,
     future::{AbortHandle, Abortable, BoxFuture, ready},
     stream::{self, FuturesUnordered},
 };
 use prost::Message as _;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::{
     Credentials, PROTOCOL_VERSION,
+    conversion::{self, Called},
     proof::{self, End, NONCE_BYTES, Terms},
-    wire::{self, Called},
 };
 use crate::{
+    connections::LinkPlace,
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
-    guests::Guest,
+    framing::MessageStream,
     handler::{Handler, status},
-    wire::MessageStream,
+    lock::lock,
 };
 
 /// The service for other nodes.
@@ -49,20 +50,12 @@ pub(crate) struct Accept {
     latest: Arc<Mutex<Latest>>,
 }
 
-/// The newest link of each connected node. Messages on an older link, whose end was not noticed
-/// yet, are stale.
+/// What the links share.
 #[derive(Default)]
 struct Latest {
-    begun: u64,
-    links: HashMap<String, u64>,
+    links: NewestLinks,
     /// Time of the last warning about a caller that is not a node.
     warned_at: Option<Instant>,
-}
-
-impl Latest {
-    fn is(&self, node: &str, number: u64) -> bool {
-        self.links.get(node) == Some(&number)
-    }
 }
 
 /// Minimum time between two warnings about callers that are not nodes, because anyone can be such a
@@ -78,9 +71,10 @@ impl Accept {
     }
 
     /// The next frame of a caller that is not authenticated yet.
-    async fn heard(&self, said: &mut MessageStream<PeerFrame>) -> Result<PeerFrame, Status> {
-        let heard = timeout(self.handler.bounds.hello_timeout(), said.next()).await;
-        heard.map_err(|_| status(missing()))?.ok_or_else(|| status(missing()))?
+    async fn next_frame(&self, frames: &mut MessageStream<PeerFrame>) -> Result<PeerFrame, Status> {
+        let next = timeout(self.handler.bounds.hello_timeout(), frames.next()).await;
+        let next = next.map_err(|_| status(missing()))?.ok_or_else(|| status(missing()))?;
+        next.map(|(frame, _)| frame)
     }
 
     /// The terms that this caller has to sign.
@@ -109,23 +103,21 @@ impl Accept {
     async fn begin(
         self,
         terms: Terms,
-        (mut said, guest): (MessageStream<PeerFrame>, Arc<Guest>),
-        place: OwnedSemaphorePermit,
+        mut frames: MessageStream<PeerFrame>,
+        mut place: LinkPlace,
     ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
-        let PeerFrame { proof, .. } = self.heard(&mut said).await?;
+        let PeerFrame { proof, .. } = self.next_frame(&mut frames).await?;
         if !self.credentials.proven(&terms, End::Caller, &proof) {
             let why = "the secret or the address does not match: all nodes of a cluster need the same secret, \
                        and each its own address";
             return Err(self.stranger(&terms.caller, why));
         }
-        guest.trust();
+        place.prove();
         let proof = self.credentials.sign(&terms, End::Called).into();
         let node = terms.caller;
         let number = {
             let mut latest = lock(&self.latest);
-            latest.begun += 1;
-            let number = latest.begun;
-            latest.links.insert(node.clone(), number);
+            let number = latest.links.begin(&node);
             // The lock is held here, so that the end of an older link cannot be reported after
             // this.
             self.handler.engine.called(&node);
@@ -136,7 +128,7 @@ impl Accept {
             node,
             number,
             latest: self.latest,
-            said,
+            frames,
             saying: true,
             running: FuturesUnordered::new(),
             open: HashMap::new(),
@@ -173,11 +165,11 @@ impl peers_server::Peers for Accept {
         &self,
         mut request: Request<Streaming<PeerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
-        let place = self.handler.stream()?;
-        let guest = crate::wire::guest(request.extensions())?;
+        let connection = crate::framing::connection(request.extensions())?;
+        let place = connection.link()?;
         let certificates = request.peer_certs();
-        let mut said = crate::wire::incoming(&mut request)?;
-        let hello = self.heard(&mut said).await?.hello.ok_or_else(|| status(missing()))?;
+        let mut frames = crate::framing::incoming(&mut request)?;
+        let hello = self.next_frame(&mut frames).await?.hello.ok_or_else(|| status(missing()))?;
         if !self.credentials.certified(certificates.as_ref().map(|it| it.as_slice())) {
             let why = "the certificate does not have the name that nodes of this cluster have: \
                        see certificate_name under [node]";
@@ -185,7 +177,7 @@ impl peers_server::Peers for Accept {
         }
         let terms = self.terms(hello).map_err(status)?;
         let challenge = terms.called_nonce.clone().into();
-        let begun = self.clone().begin(terms, (said, guest), place).try_flatten_stream();
+        let begun = self.clone().begin(terms, frames, place).try_flatten_stream();
         let link = once(PeerAnswers { challenge, ..PeerAnswers::default() }).chain(begun);
         Ok(Response::new(Box::pin(link)))
     }
@@ -198,19 +190,19 @@ pub(crate) struct Listening {
     /// Number of this link among those of all nodes; the newest has the highest.
     number: u64,
     latest: Arc<Mutex<Latest>>,
-    said: MessageStream<PeerFrame>,
+    frames: MessageStream<PeerFrame>,
     /// Whether the node may send more.
     saying: bool,
     running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,
     /// Handles that cancel the calls which the node may abandon, by call number.
     open: HashMap<u64, AbortHandle>,
-    _place: OwnedSemaphorePermit,
+    _place: LinkPlace,
 }
 
 impl Listening {
     /// Whether the node has begun no newer link.
     fn is_latest(&self) -> bool {
-        lock(&self.latest).is(&self.node, self.number)
+        lock(&self.latest).links.is_newest(&self.node, self.number)
     }
 
     /// Reads the frames that the node has sent so far.
@@ -219,8 +211,8 @@ impl Listening {
             if !self.saying {
                 return;
             }
-            match self.said.poll_next_unpin(context) {
-                Poll::Ready(Some(Ok(frame))) if self.is_latest() => self.take(frame),
+            match self.frames.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok((frame, _)))) if self.is_latest() => self.take(frame),
                 Poll::Ready(_) => self.saying = false,
                 Poll::Pending => return,
             }
@@ -230,8 +222,8 @@ impl Listening {
 
     fn take(&mut self, frame: PeerFrame) {
         for message in frame.messages {
-            match wire::message_from_wire(message) {
-                Ok(message) => self.handler.engine.hear(&self.node, message),
+            match conversion::message_from_wire(message) {
+                Ok(message) => self.handler.engine.receive(&self.node, message),
                 Err(error) => {
                     let node = &self.node;
                     tracing::warn!(node, %error, "another node sent an unknown message");
@@ -251,12 +243,12 @@ impl Listening {
     fn begin(&mut self, PeerCall { number, call }: PeerCall) {
         let limit = self.handler.bounds.calls_per_stream;
         let called = if self.running.len() < limit {
-            wire::called(call).map_err(CallError::from)
+            conversion::called(call).map_err(CallError::from)
         } else {
             // This concerns all callers of the other node together, so none of them is at fault.
             Err(CallError::Overloaded)
         };
-        let call = perform(Arc::clone(&self.handler.engine), number, called);
+        let call = perform(self.handler.clone(), number, called);
         let (handle, registration) = AbortHandle::new_pair();
         self.open.insert(number, handle);
         self.running.push(Abortable::new(call, registration).map(Result::ok).boxed());
@@ -298,29 +290,27 @@ impl Stream for Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         let mut latest = lock(&self.latest);
-        if latest.is(&self.node, self.number) {
-            latest.links.remove(&self.node);
+        if latest.links.end(&self.node, self.number) {
             self.handler.engine.link_closed(&self.node);
         }
     }
 }
 
-async fn perform(
-    engine: Arc<Engine>,
-    number: u64,
-    called: Result<Called, CallError>,
-) -> PeerAnswer {
+async fn perform(handler: Handler, number: u64, called: Result<Called, CallError>) -> PeerAnswer {
+    let engine = &handler.engine;
     let answer = match called {
-        Ok(Called::Operation(operation)) => wire::answer_to_wire(engine.ask_here(operation).await),
-        Ok(Called::Report(report)) => wire::acknowledged_to_wire(engine.report_here(*report).await),
-        Err(failed) => wire::answer_to_wire(Err(failed)),
+        Ok(Called::Operation(operation)) => {
+            // The node that asks has no turn while it waits: the answer is built here.
+            let built = operation.name().answer_size() == AnswerSize::Built;
+            let _building = if built { handler.connections.build_answer().await } else { None };
+            conversion::answer_to_wire(engine.ask_here(operation).await)
+        }
+        Ok(Called::Report(report)) => {
+            conversion::acknowledged_to_wire(engine.report_here(*report).await)
+        }
+        Err(failed) => conversion::answer_to_wire(Err(failed)),
     };
     PeerAnswer { number, answer: Some(answer) }
-}
-
-/// A poisoned lock is fine: the data is consistent whenever the lock is released, even by a panic.
-fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
-    latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn missing() -> InvalidField {

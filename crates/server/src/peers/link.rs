@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, VecDeque},
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
@@ -30,11 +30,14 @@ use tonic::{
 };
 
 use super::{
-    Credentials, PROTOCOL_VERSION,
+    Credentials, PROTOCOL_VERSION, conversion,
     proof::{self, End, Terms},
-    wire,
+    wary::Wary,
 };
-use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
+use crate::{
+    frame::{WRITTEN_BYTES, WRITTEN_ITEMS},
+    lock::lock,
+};
 
 /// Pauses before a broken link reconnects, each twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -64,7 +67,7 @@ pub(super) struct Link {
 /// State of the connection. Nothing is sent before the handshake is complete.
 #[derive(Default)]
 struct Line {
-    say: Option<mpsc::UnboundedSender<LinkFrame>>,
+    sender: Option<mpsc::UnboundedSender<LinkFrame>>,
     /// Number of messages that are queued and not yet written.
     waiting: Arc<AtomicUsize>,
     /// Wakes the link when too many messages are queued.
@@ -94,16 +97,16 @@ impl Link {
             let started = engine.wait_for(|engine| engine.strong_count() > 0).await;
             let Some(engine) = started.ok().map(|engine| engine.clone()) else { return };
             let mut pause = FIRST_PAUSE;
-            let mut told = false;
+            let mut warned = false;
             loop {
                 let ended = exchange(&ends, place.clone(), &engine, &kept).await;
                 let node = &ends.node;
                 let strange = ended.code() == Code::Unauthenticated;
-                if strange && !told {
+                if strange && !warned {
                     let reason = ended.message();
                     tracing::error!(node, reason, "another node refused to authenticate this node");
                 }
-                told = strange;
+                warned = strange;
                 if end(&kept) {
                     pause = FIRST_PAUSE;
                     tracing::warn!(node, reason = %ended, "the link to another node is broken");
@@ -120,7 +123,7 @@ impl Link {
 
     /// Sends a message if the node is connected; drops it otherwise.
     pub(super) fn send(&self, message: PeerMessage) {
-        lock(&self.line).say(LinkFrame::Message(Box::new(message)));
+        lock(&self.line).send(LinkFrame::Message(Box::new(message)));
     }
 
     /// Makes a call and waits for the answer.
@@ -142,7 +145,7 @@ impl Link {
         line.numbered += 1;
         let number = line.numbered;
         // A call that was not sent has not happened, so the caller can retry it.
-        if !line.say(LinkFrame::Call(Box::new(PeerCall { number, call: Some(call) }))) {
+        if !line.send(LinkFrame::Call(Box::new(PeerCall { number, call: Some(call) }))) {
             return Err(CallError::NotServed);
         }
         let (sender, answer) = oneshot::channel();
@@ -153,14 +156,14 @@ impl Link {
 
 impl Line {
     /// Queues a message. `false` if the link is down or too far behind.
-    fn say(&self, said: LinkFrame) -> bool {
-        let Some(say) = &self.say else { return false };
+    fn send(&self, frame: LinkFrame) -> bool {
+        let Some(sender) = &self.sender else { return false };
         if self.waiting.load(Ordering::Relaxed) >= WAITING_MAX {
             self.full.notify_one();
             return false;
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        say.send(said).is_ok()
+        sender.send(frame).is_ok()
     }
 }
 
@@ -184,7 +187,7 @@ impl Drop for PendingPeerCall {
         let mut line = lock(&self.line);
         if !self.answered && line.callers.remove(&self.number).is_some() {
             // If the link has ended, there is nothing to abandon.
-            line.say(LinkFrame::Abandon(self.number));
+            line.send(LinkFrame::Abandon(self.number));
         }
     }
 }
@@ -200,15 +203,15 @@ async fn exchange(
     let connected = async {
         let channel =
             place.connect().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        let (say, said) = mpsc::unbounded_channel();
+        let (sender, queue) = mpsc::unbounded_channel();
         let count = Arc::<AtomicUsize>::default();
         let written = Arc::clone(&count);
-        let begun = timeout(GREETING, begin(ends, channel, (&say, said), count)).await;
+        let begun = timeout(GREETING, begin(ends, channel, (&sender, queue), count)).await;
         let mut answers =
             begun.map_err(|_| Status::unavailable("the other node does not respond"))??;
         {
             let mut line = lock(line);
-            line.say = Some(say);
+            line.sender = Some(sender);
             line.waiting = written;
             line.full = Arc::clone(&full);
         }
@@ -224,7 +227,7 @@ async fn exchange(
             for (caller, answer) in callers.into_iter().zip(answers) {
                 if let Some(caller) = caller {
                     // If the caller has left meanwhile, the answer is dropped.
-                    drop(caller.send(answer.answer.ok_or_else(wire::unknown)));
+                    drop(caller.send(answer.answer.ok_or_else(conversion::unknown)));
                 }
             }
         }
@@ -241,7 +244,7 @@ async fn exchange(
 async fn begin(
     Ends { own, node, credentials }: &Ends,
     channel: Channel,
-    (say, said): (&mpsc::UnboundedSender<LinkFrame>, mpsc::UnboundedReceiver<LinkFrame>),
+    (sender, queue): (&mpsc::UnboundedSender<LinkFrame>, mpsc::UnboundedReceiver<LinkFrame>),
     count: Arc<AtomicUsize>,
 ) -> Result<Streaming<PeerAnswers>, Status> {
     let caller_nonce = proof::nonce();
@@ -250,7 +253,9 @@ async fn begin(
         address: own.clone(),
         nonce: caller_nonce.clone().into(),
     };
-    let frames = Frames { hello: Some(hello), said, taken: VecDeque::new(), count };
+    let frames = LinkFrames { hello: Some(hello), queue, taken: VecDeque::new(), count };
+    let (channel, proven) = Wary::new(channel);
+    // Nodes bound what they send each other themselves.
     let mut client = PeersClient::new(channel).max_decoding_message_size(usize::MAX);
     let mut answers = client.link(frames).await?.into_inner();
     let gone = || Status::unavailable("the other node ended the link");
@@ -259,26 +264,27 @@ async fn begin(
     let called_nonce = challenge.to_vec();
     let terms = Terms { caller, called, caller_nonce, called_nonce };
     // If the link has ended, the code below reports it.
-    drop(say.send(LinkFrame::Proof(credentials.sign(&terms, End::Caller))));
+    drop(sender.send(LinkFrame::Proof(credentials.sign(&terms, End::Caller))));
     let PeerAnswers { proof, .. } = answers.message().await?.ok_or_else(gone)?;
     if !credentials.proven(&terms, End::Called, &proof) {
         return Err(Status::unauthenticated(
             "the other node does not know the secret of this node",
         ));
     }
+    proven.store(true, Ordering::Relaxed);
     Ok(answers)
 }
 
 /// The link is broken: all waiting calls fail. Returns whether the handshake had been completed.
 fn end(line: &Mutex<Line>) -> bool {
-    let (said, callers) = {
+    let (sender, callers) = {
         let mut line = lock(line);
-        (line.say.take(), std::mem::take(&mut line.callers))
+        (line.sender.take(), std::mem::take(&mut line.callers))
     };
     for caller in callers.into_values() {
         drop(caller.send(Err(unreachable())));
     }
-    said.is_some()
+    sender.is_some()
 }
 
 fn unreachable() -> CallError {
@@ -286,17 +292,17 @@ fn unreachable() -> CallError {
 }
 
 /// The frames to the other node, the first with the hello. They end with the link.
-struct Frames {
+struct LinkFrames {
     /// The hello, until it is sent.
     hello: Option<PeerHello>,
-    said: mpsc::UnboundedReceiver<LinkFrame>,
+    queue: mpsc::UnboundedReceiver<LinkFrame>,
     /// Messages taken from the channel and not written yet.
     taken: VecDeque<LinkFrame>,
     /// Number of all messages that are queued and not yet written.
     count: Arc<AtomicUsize>,
 }
 
-impl Stream for Frames {
+impl Stream for LinkFrames {
     type Item = PeerFrame;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<PeerFrame>> {
@@ -305,7 +311,7 @@ impl Stream for Frames {
         }
         if self.taken.is_empty() {
             let mut taken = Vec::new();
-            let count = ready!(self.said.poll_recv_many(context, &mut taken, WRITTEN_ITEMS));
+            let count = ready!(self.queue.poll_recv_many(context, &mut taken, WRITTEN_ITEMS));
             if count == 0 {
                 return Poll::Ready(None);
             }
@@ -314,15 +320,15 @@ impl Stream for Frames {
         let mut frame = PeerFrame::default();
         let mut bytes = 0;
         while bytes < WRITTEN_BYTES
-            && let Some(said) = self.taken.pop_front()
+            && let Some(next) = self.taken.pop_front()
         {
             // The proof was not counted: it goes before all queued messages.
-            if let LinkFrame::Proof(proof) = said {
+            if let LinkFrame::Proof(proof) = next {
                 frame.proof = proof.into();
                 break;
             }
             self.count.fetch_sub(1, Ordering::Relaxed);
-            match said {
+            match next {
                 LinkFrame::Proof(_) => {}
                 LinkFrame::Call(call) => {
                     bytes += call.encoded_len();
@@ -330,7 +336,7 @@ impl Stream for Frames {
                 }
                 LinkFrame::Abandon(number) => frame.abandoned.push(number),
                 LinkFrame::Message(message) => {
-                    let message = wire::message_to_wire(*message);
+                    let message = conversion::message_to_wire(*message);
                     bytes += message.encoded_len();
                     frame.messages.push(message);
                 }
@@ -338,9 +344,4 @@ impl Stream for Frames {
         }
         Poll::Ready(Some(frame))
     }
-}
-
-/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

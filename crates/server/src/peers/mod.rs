@@ -1,17 +1,18 @@
 //! Several servers on one database form a cluster: each serves its share of the shards and talks to
 //! the others. `link` is the connection to one other node, `accept` the accepting end,
 //! `credentials` how nodes authenticate each other, `proof` how they prove knowledge of the secret,
-//! `wire` the messages.
+//! `wary` what they may send before that, `conversion` the messages.
 
 mod accept;
+mod conversion;
 mod credentials;
 mod link;
 mod proof;
-mod wire;
+mod wary;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Mutex, Weak},
     time::Duration,
 };
 
@@ -32,6 +33,8 @@ use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use self::link::{Ends, Link};
 pub(crate) use self::{accept::Accept, credentials::Credentials, proof::ProofKey};
+
+use crate::lock::lock;
 
 /// Version of the protocol between nodes.
 const PROTOCOL_VERSION: u32 = 2;
@@ -125,18 +128,18 @@ impl Peers for PeerLinks {
     }
 
     fn ask(&self, node: &str, operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
-        match wire::operation_to_wire(operation) {
+        match conversion::operation_to_wire(operation) {
             Ok(call) => {
                 let answer = self.call_at(node, call);
-                Box::pin(async move { wire::answer_from_wire(answer.await?) })
+                Box::pin(async move { conversion::answer_from_wire(answer.await?) })
             }
             Err(failed) => Box::pin(async { Err(failed) }),
         }
     }
 
     fn report(&self, node: &str, report: Report) -> PeerAnswer<ReportAnswer> {
-        let answer = self.call_at(node, wire::report_to_wire(report));
-        Box::pin(async move { wire::acknowledged_from_wire(answer.await?) })
+        let answer = self.call_at(node, conversion::report_to_wire(report));
+        Box::pin(async move { conversion::acknowledged_from_wire(answer.await?) })
     }
 
     fn send(&self, node: &str, message: PeerMessage) {
@@ -144,9 +147,4 @@ impl Peers for PeerLinks {
             link.send(message);
         }
     }
-}
-
-/// A poisoned lock is fine: the data is consistent whenever a lock is released, even by a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -385,11 +385,44 @@ async fn more_streams_than_the_server_has() {
     let bounds = Bounds { streams: 2, ..Bounds::default() };
     let server = server(Config { bounds, ..config() }).await;
     let mut client: AbideClient<Channel> = client(&server).await;
-    let _one = client.calls(pending()).await.expect("the first");
+    let mut one = client.calls(pending()).await.expect("the first").into_inner();
     let _two = client.calls(pending()).await.expect("the second");
-    let status = client.calls(pending()).await.expect_err("the third");
+    let welcome = one.next().await.expect("a frame").expect("the welcome");
+    assert!(welcome.message_bytes > 0);
+    let next = one.next();
+    // The stream is idle, so it makes room for the third.
+    let (status, three) = tokio::join!(next, client.calls(pending()));
+    three.expect("the third");
+    let status = status.expect("a reason").expect_err("it had to leave");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().contains("limit of 2"), "{status}");
+    assert!(status.message().contains("bounds.streams"), "{status}");
+    assert_eq!(from_status(&status), CallError::Overloaded);
+}
+
+#[tokio::test]
+async fn more_streams_than_the_server_has_and_all_are_busy() {
+    let bounds = Bounds { streams: 1, ..Bounds::default() };
+    let server = server(Config { bounds, ..config() }).await;
+    let transport = transport(&server);
+    let _worker = connect(&*transport, "busy").await;
+    let status = WorkersClient::new(channel(&server).await)
+        .connect(iter([hello(PROTOCOL_VERSION, "another")]).chain(pending()))
+        .await
+        .expect_err("there is one place");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("close some, or raise the limit"), "{status}");
+}
+
+/// Each queue that a worker names is kept while the worker is there.
+#[tokio::test]
+async fn a_worker_of_very_many_queues() {
+    let bounds = Bounds { queues_per_session: 2, ..Bounds::default() };
+    let server = server(Config { bounds, ..config() }).await;
+    // A queue that is named again is not another one; the last one has another kind of work.
+    let named = [("a", 1), ("b", 1), ("a", 1), ("a", 2)];
+    let credits = named.map(|(queue, kind)| credit("default", queue, kind, 1));
+    let frames = std::iter::once(hello(PROTOCOL_VERSION, "many")).chain(credits).collect();
+    assert_field(&say(&server, frames).await, "credits", "queues_per_session");
 }
 
 /// A worker that gives credit and never reads gets no more than its credit, and others are served.

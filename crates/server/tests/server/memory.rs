@@ -331,10 +331,12 @@ async fn calls_that_wait_are_refused_over_the_share() {
     }
 }
 
-/// A run whose description has so many bytes.
-async fn described_run(transport: &dyn Transport, bytes: usize) {
+/// A run whose description is as large as limits allow, above 120 kB.
+async fn described_run(transport: &dyn Transport) {
     let mut call = start_call("hello", "hello");
-    call.spec.memo.insert("large".into(), Payload::new(vec![7; bytes]));
+    let large = Payload::new(vec![7; 60 << 10]);
+    call.spec.memo.insert("large".into(), large.clone());
+    call.spec.search_attributes.insert("large".into(), large);
     ask(transport, call).await.expect("it is started");
 }
 
@@ -343,7 +345,7 @@ async fn described_run(transport: &dyn Transport, bytes: usize) {
 async fn answers_wait_for_a_client_that_does_not_read() {
     let server = small(Bounds { stall_ms: 300, ..Bounds::default() }).await;
     let others = transport(&server);
-    described_run(&*others, 200 << 10).await;
+    described_run(&*others).await;
     let describe = |number| {
         let request = wire::DescribeRunRequest { target: Some(target("hello").into()) };
         NumberedCall { number, call: Some(Asked::Describe(request)) }
@@ -364,7 +366,7 @@ async fn answers_wait_for_a_client_that_does_not_read() {
 #[tokio::test]
 async fn an_answer_without_a_window_is_given_up() {
     let server = small(Bounds { stall_ms: 100, ..Bounds::default() }).await;
-    described_run(&*transport(&server), 200 << 10).await;
+    described_run(&*transport(&server)).await;
     let endpoint = Channel::from_shared(format!("http://{}", server.grpc_address()));
     let endpoint = endpoint.expect("a good address").initial_stream_window_size(0);
     let mut client = AbideClient::new(endpoint.connect().await.expect("the server listens"));
@@ -510,4 +512,89 @@ async fn a_large_request_does_not_wait_for_its_own_bytes() {
 fn wire_key(workflow: &str) -> abide_core::codec::generated::WorkflowKey {
     let (namespace, workflow) = ("default".to_owned(), workflow.to_owned());
     abide_core::codec::generated::WorkflowKey { namespace, workflow }
+}
+
+fn empty_payloads(count: usize) -> UpdateRequest {
+    let input = vec![abide_core::codec::generated::Payload::default(); count];
+    UpdateRequest { name: "update".into(), input, ..UpdateRequest::default() }
+}
+
+/// An update that no worker takes, in a call of its own.
+fn update(id: &str, request: UpdateRequest) -> wire::UpdateRunRequest {
+    wire::UpdateRunRequest {
+        target: Some(target("waiting").into()),
+        update: id.into(),
+        request: Some(request),
+        ..wire::UpdateRunRequest::default()
+    }
+}
+
+/// An empty payload has two bytes on the wire, and takes fifty times as many in memory.
+#[tokio::test]
+async fn small_parts_of_waiting_requests_count_as_what_they_take() {
+    let server = server(config()).await;
+    // On shards of their own: one has no room for two such updates.
+    for run in ["waiting", "waiting-0", "waiting-1"] {
+        start(&*transport(&server), run, "hello").await;
+    }
+    let mut single: AbideClient<Channel> = client(&server).await;
+    let mut streamed = single.clone();
+    let first = update("single", empty_payloads(15_000));
+    let waiting = tokio::spawn(async move { single.update_run(first).await });
+    while figure(&server, "abide_bytes_in_flight").await < 1_500_000 {
+        tokio::task::yield_now().await;
+    }
+    let calls = (0..2).map(|number| {
+        let target = Some(target(&format!("waiting-{number}")).into());
+        let update =
+            wire::UpdateRunRequest { target, ..update("streamed", empty_payloads(15_000)) };
+        NumberedCall { number, call: Some(Asked::Update(update)) }
+    });
+    let frame = CallsFrame { calls: calls.collect(), ..CallsFrame::default() };
+    let frames = stream::iter([frame]).chain(stream::pending());
+    let answers = streamed.calls(frames).await.expect("a stream").into_inner();
+    while figure(&server, "abide_bytes_in_flight").await < 3 * 1_500_000 {
+        tokio::task::yield_now().await;
+    }
+    drop((waiting, answers, streamed));
+}
+
+/// A request that waits for its answer has no claim to the room for messages that arrive.
+#[tokio::test]
+async fn waiting_updates_leave_room_for_large_messages() {
+    let server = small(Bounds::default()).await;
+    start(&*transport(&server), "waiting", "hello").await;
+    let client: AbideClient<Channel> = client(&server).await;
+    let large = |bytes| abide_core::codec::generated::Payload {
+        data: vec![7; bytes].into(),
+        ..abide_core::codec::generated::Payload::default()
+    };
+    let waiting = (0..2).map(|number| {
+        let request = UpdateRequest {
+            name: "update".into(),
+            input: vec![large(250_000)],
+            ..UpdateRequest::default()
+        };
+        let (mut client, id) = (client.clone(), number.to_string());
+        tokio::spawn(async move { client.update_run(update(&id, request)).await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    while figure(&server, "abide_bytes_in_flight").await < 500_000 {
+        tokio::task::yield_now().await;
+    }
+    let signal = wire::Signal {
+        name: "signal".into(),
+        input: vec![large(100_000)],
+        ..wire::Signal::default()
+    };
+    let signal = wire::SignalRunRequest {
+        target: Some(target("waiting").into()),
+        signal: Some(signal),
+        ..wire::SignalRunRequest::default()
+    };
+    client.clone().signal_run(signal).await.expect("it does not wait for the updates");
+    let refused = client.clone().update_run(update("another", empty_payloads(1))).await;
+    let refused = refused.expect_err("the connection has its share of waiting bytes");
+    assert!(refused.message().contains("bytes of the connection's calls in flight"), "{refused}");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
 }

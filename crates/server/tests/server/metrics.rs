@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The value of a sample, such as `name` or `name{label="value"}`; none if it is not shown.
-async fn sample(server: &Server, sample: &str) -> Option<f64> {
+pub(crate) async fn sample(server: &Server, sample: &str) -> Option<f64> {
     let page = get(server.http_address(), "/metrics").await;
     let value = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
     Some(value.parse().expect("a number"))

@@ -3,10 +3,11 @@
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use crate::support::count;
-use abide_core::{list::RunFilter, operation::CallError};
+use abide_core::operation::CallError;
 use abide_sdk::{
     Client,
     grpc::{GrpcOptions, GrpcTransport, TlsOptions},
+    list::RunFilter,
 };
 use abide_server::{Bounds, Config, Server, ServerError, Tls};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -81,11 +82,14 @@ async fn tls_with_certificates_on_both_sides() {
     let (server, authority) = tls_server(Bounds::default()).await;
     let (certificate, key) = authority.issue("client");
     let ca = Some(authority.pem.clone().into_bytes());
-    let identity = Some((certificate.into_bytes(), key.into_bytes()));
-    let known = TlsOptions { ca: ca.clone(), identity, domain: None };
-    let transport = tls_transport(&server, known);
-    start(&transport, "hello", "hello").await;
-    assert_eq!(count(&transport).await, Ok(1));
+    let client = Client::builder(format!("https://localhost:{}", server.grpc_address().port()))
+        .ca(authority.pem.clone())
+        .identity(certificate, key)
+        .connect()
+        .await
+        .expect("it is known");
+    start(&**client.transport(), "hello", "hello").await;
+    assert_eq!(client.count_runs(RunFilter::new()).await, Ok(1));
 
     let nameless = tls_transport(&server, TlsOptions { ca, ..TlsOptions::default() });
     let stranger = Some(Authority::new().pem.into_bytes());
@@ -125,18 +129,16 @@ async fn tls_with_several_servers() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let silent = ("localhost", silent.local_addr().expect("it listens").port(), silent);
     for (host, port, _) in &servers {
-        let ca = Some(authority.pem.clone().into_bytes());
         let addresses = format!("https://{}:{},https://{host}:{port}", silent.0, silent.1);
-        let options = GrpcOptions {
-            shuffle: false,
-            tls: TlsOptions { ca, ..TlsOptions::default() },
-            connect_timeout: Duration::from_millis(500),
-            keepalive: Duration::from_millis(500),
-            ..GrpcOptions::new(addresses)
-        };
-        let transport = GrpcTransport::new(&options).expect("good addresses");
-        let client = Client::new(Arc::new(transport));
-        assert_eq!(client.count_runs(RunFilter::default()).await, Ok(0), "{host}");
+        let client = Client::builder(addresses)
+            .in_order()
+            .ca(authority.pem.clone())
+            .connect_timeout(Duration::from_millis(500))
+            .keepalive(Duration::from_millis(500))
+            .connect()
+            .await
+            .expect("good addresses");
+        assert_eq!(client.count_runs(RunFilter::new()).await, Ok(0), "{host}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! The time that stands for "never" over the network: nobody may lose a nanosecond of it, because only
 //! the exact value is recognised.
 
-use abide::{Client, Context, Timestamp, Worker};
-use abide_core::{event::Fact, list::WaitFilter};
+use abide::{Client, Context, Timestamp, Worker, list::WaitFilter};
+use abide_core::event::Fact;
 use abide_sdk::workflow;
 
 use crate::support::{config, server, transport};
@@ -33,7 +33,7 @@ async fn the_end_of_a_wait_without_deadline_survives_the_wire_exactly() {
     let mut follower = waiter.follow_history();
     let fire_at = loop {
         let events = follower.next().await.unwrap().unwrap();
-        let timer = events.iter().find_map(|event| match &event.body.fact {
+        let timer = events.iter().find_map(|event| match event.fact() {
             Fact::TimerStarted(started) => Some(started.spec.clone()),
             _ => None,
         });
@@ -43,9 +43,9 @@ async fn the_end_of_a_wait_without_deadline_survives_the_wire_exactly() {
         }
     };
     assert_eq!(fire_at, never);
-    assert_eq!(waiter.describe().await.unwrap().waits[0].until, never);
+    assert_eq!(waiter.describe().await.unwrap().waits[0].until, None);
     let waits = client.waits(WaitFilter::default()).take(10).await.unwrap();
-    assert_eq!(waits[0].until, never);
+    assert_eq!(waits[0].until, None);
 
     // The worker keeps no run, so it replays what it has read from the server.
     waiter.signal(Waiter::GO, "yes").await.unwrap();

@@ -8,18 +8,11 @@ use std::{
     },
 };
 
-use abide_core::{
-    ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
-    time::Timestamp,
-};
 use abide_store::{
-    Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
+    Batch, CommitError, Pending, ReadError, Store,
+    forward::{Forward, Read},
     memory::MemoryStore,
-    rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
-        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
-    },
+    rows::RegistryRow,
 };
 
 #[derive(Default)]
@@ -62,7 +55,11 @@ impl ObservedStore {
     }
 }
 
-impl Store for ObservedStore {
+impl Forward for ObservedStore {
+    fn target(&self) -> &dyn Store {
+        &*self.kept
+    }
+
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
         if self.is_cut_off() {
             return Box::pin(ready(Err(CommitError::Unavailable("cut off".into()))));
@@ -75,102 +72,22 @@ impl Store for ObservedStore {
         })
     }
 
-    fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
-        self.kept.shard(shard)
-    }
-
-    fn runs_of(
-        &self,
-        shard: ShardId,
-        workflow: WorkflowRuns,
-        limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
-        self.kept.runs_of(shard, workflow, limit)
-    }
-
-    fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Pending<'_, Loaded> {
-        if self.is_cut_off() {
+    fn read<'a, T: Send + 'a>(&'a self, read: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        let of_log = matches!(read, Read::Load | Read::Log);
+        if (of_log || read == Read::Registry) && self.is_cut_off() {
             return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
         }
-        self.log_reads.fetch_add(1, Ordering::SeqCst);
-        self.kept.load(shard, run, limit)
-    }
-
-    fn log(
-        &self,
-        shard: ShardId,
-        run: RunId,
-        after: u64,
-        limit: LogLimit,
-    ) -> Pending<'_, Vec<LogRow>> {
-        if self.is_cut_off() {
-            return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
+        if of_log {
+            self.log_reads.fetch_add(1, Ordering::SeqCst);
         }
-        self.log_reads.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            // As with a store on disk, the answer is not there at once.
-            tokio::task::yield_now().await;
-            self.kept.log(shard, run, after, limit).await
-        })
-    }
-
-    fn tasks(
-        &self,
-        shard: ShardId,
-        after: Option<TaskKey>,
-        limit: usize,
-    ) -> Pending<'_, Vec<TaskRow>> {
-        self.kept.tasks(shard, after, limit)
-    }
-
-    fn due(
-        &self,
-        shard: ShardId,
-        after: Option<DueKey>,
-        until: Timestamp,
-        limit: usize,
-    ) -> Pending<'_, Vec<DueRow>> {
-        self.kept.due(shard, after, until, limit)
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
-        self.kept.waits(filter, limit)
-    }
-
-    fn outbox(
-        &self,
-        shard: ShardId,
-        after: Option<(RunId, u64)>,
-        limit: usize,
-    ) -> Pending<'_, Vec<OutboxRow>> {
-        self.kept.outbox(shard, after, limit)
-    }
-
-    fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>> {
-        self.kept.inbox(shard, source, number)
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
-        self.kept.runs(filter, limit)
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
-        self.kept.count_runs(filter)
-    }
-
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        self.kept.tally(tally, rows)
-    }
-
-    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
-        self.kept.stranded(shard, after, limit)
-    }
-
-    fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
-        if self.is_cut_off() {
-            return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
+        if read == Read::Log {
+            return Box::pin(async move {
+                // As with a store on disk, the answer is not there at once.
+                tokio::task::yield_now().await;
+                answer.await
+            });
         }
-        self.kept.registry(prefix)
+        answer
     }
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {

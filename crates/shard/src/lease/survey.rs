@@ -86,6 +86,7 @@ impl Lease {
             let pause = self.options.retry_pause();
             self.round_at =
                 self.seen_at + self.watches.left(&name).map_or(pause, |left| pause.min(left));
+            self.name_taken = name == self.row_name();
             self.stranger = self.watches.renewed(&name).then_some(name);
             return;
         }
@@ -201,14 +202,17 @@ impl Lease {
     }
 
     /// Another node that may be alive and cannot be reached, because it or this node has no
-    /// address.
+    /// address. Nodes without one are named after the address on which they listen, which may be the
+    /// same on two machines, so the row of this node's name may be another's.
     fn stranger_among<'a>(&self, members: &'a Members) -> Option<&'a String> {
         let apart = |member: &Member| {
             let row = member.row.as_ref();
             self.options.address.is_empty() || row.is_some_and(|row| row.address.is_empty())
         };
         let alive = |name: &String| self.watches.left(name) != Some(Duration::ZERO);
-        let mut others = self.others(members);
+        let own = members.get_key_value(&self.row_name());
+        let own = own.filter(|(_, row)| !row.in_state(NodeState::Gone) && !self.wrote(row));
+        let mut others = self.others(members).chain(own);
         others.find(|(name, member)| apart(member) && alive(name)).map(|(name, _)| name)
     }
 

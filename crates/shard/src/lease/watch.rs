@@ -14,7 +14,7 @@ pub(super) struct Sight<'a> {
 }
 
 #[derive(Debug)]
-struct Watch {
+struct NodeWatch {
     version: u64,
     lease: Duration,
     seen_at: Duration,
@@ -25,7 +25,7 @@ struct Watch {
 
 /// What was observed of each row, by name.
 #[derive(Debug, Default)]
-pub(super) struct Watches(BTreeMap<String, Watch>);
+pub(super) struct Watches(BTreeMap<String, NodeWatch>);
 
 impl Watches {
     /// Records the rows as they are. The time since the last read counts only up to `watched_max`:
@@ -46,7 +46,7 @@ impl Watches {
                 Some(_) => (Duration::ZERO, true),
                 None => (Duration::ZERO, false),
             };
-            let watch = Watch { version, lease, seen_at: monotonic, unchanged, renewed };
+            let watch = NodeWatch { version, lease, seen_at: monotonic, unchanged, renewed };
             self.0.insert(name.to_owned(), watch);
         }
     }

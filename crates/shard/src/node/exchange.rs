@@ -1,6 +1,8 @@
 //! Work and workers: offers matched locally or passed on to a node that has lent credit, matches
 //! that come back, and dispatches to workers.
 
+use std::sync::Arc;
+
 use abide_core::{
     dispatch::{Dispatch, Worker},
     ids::SessionId,
@@ -16,6 +18,10 @@ impl<S: Clone> Node<S> {
     /// Sends a message to the queues and carries out their outputs.
     pub(super) fn tell_queues(&mut self, message: QueueMessage) {
         self.queues.handle(message);
+        self.pass_on_all();
+    }
+
+    fn pass_on_all(&mut self) {
         while let Some(output) = self.queues.poll() {
             self.pass_on(output);
         }
@@ -24,17 +30,15 @@ impl<S: Clone> Node<S> {
     fn pass_on(&mut self, output: QueueOutput) {
         match output {
             QueueOutput::Match(offer, worker) => self.matched(offer, worker),
-            QueueOutput::Refill(queue) => self.tell_shards(Message::Refill(queue)),
+            QueueOutput::Refill(queue) => self.tell_shards(Message::Refill(Arc::new(queue))),
             QueueOutput::NewBuild(queue, build) => {
                 self.broadcast(&PeerMessage::NewBuild(queue.clone(), build.clone()));
-                self.tell_shards(Message::NewBuild(queue, build));
+                self.tell_shards(Message::NewBuild(Arc::new(queue), build));
             }
             QueueOutput::Pass(offer, node) => self.pass(&node, offer),
             QueueOutput::Spare { queue, build, credits } => {
                 self.broadcast(&PeerMessage::Spare { queue, build, credits });
             }
-            // Only borrowed offers are declined; `lend` answers the node that passed them on.
-            QueueOutput::Declined(_) => {}
         }
     }
 
@@ -109,17 +113,14 @@ impl<S: Clone> Node<S> {
     /// Another node passes an offer on. It gets an answer, no matter which node serves the shard by
     /// now.
     pub(super) fn lend(&mut self, node: &str, offer: Offer) {
-        self.queues.handle(QueueMessage::Borrow(offer));
-        while let Some(output) = self.queues.poll() {
-            match output {
-                QueueOutput::Match(offer, worker) => self.tell_match(node, offer, worker),
-                QueueOutput::Declined(offer) => {
-                    // Without a link that node requeues the work itself.
-                    self.tell_peer(node, PeerMessage::Declined(offer));
-                }
-                other => self.pass_on(other),
+        match self.queues.lend(&offer) {
+            Some(worker) => self.tell_match(node, offer, worker),
+            None => {
+                // Without a link that node requeues the work itself.
+                self.tell_peer(node, PeerMessage::Declined(offer));
             }
         }
+        self.pass_on_all();
     }
 
     fn tell_match(&mut self, node: &str, offer: Offer, worker: Worker) {

@@ -1,7 +1,7 @@
 //! The links to and from other nodes. When a link is replaced, both ends drop what was in flight
 //! and send again what the other must know.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Node, NodeOutput, PeerMessage,
@@ -11,7 +11,7 @@ use crate::{message::Message, queue::QueueMessage};
 
 impl<S: Clone> Node<S> {
     /// Handles a message from another node.
-    pub(super) fn heard(&mut self, now: Duration, node: &str, message: PeerMessage) {
+    pub(super) fn received(&mut self, now: Duration, node: &str, message: PeerMessage) {
         match message {
             PeerMessage::Mail(shard, mail) => {
                 // The sender repeats it when the shard is opened elsewhere.
@@ -50,7 +50,7 @@ impl<S: Clone> Node<S> {
                 self.tell_shards(Message::SendAgain(shards));
             }
             PeerMessage::NewBuild(queue, build) => {
-                self.tell_shards(Message::NewBuild(queue, build))
+                self.tell_shards(Message::NewBuild(Arc::new(queue), build))
             }
             PeerMessage::Look => self.emit(NodeOutput::Look),
         }

@@ -78,6 +78,18 @@ pub enum NodeInput<S> {
         /// Number of the stream that carried it.
         stream: u64,
     },
+    /// A worker does not read what it is given: it gets no more for now, and keeps its credit.
+    Hold {
+        session: SessionId,
+        /// Number of its stream.
+        stream: u64,
+    },
+    /// A worker has read enough to be given more.
+    Resume {
+        session: SessionId,
+        /// Number of its stream.
+        stream: u64,
+    },
     /// The node leaves: workers get no more work, but may still report on what they have.
     WithdrawAll,
     /// End the streams of all workers: the lease is lost, or the node has left.
@@ -91,7 +103,7 @@ pub enum NodeInput<S> {
     /// The link from another node is closed.
     LinkClosed(String),
     /// A message from another node.
-    Heard(String, PeerMessage),
+    Received(String, PeerMessage),
     /// A call failed on this node, because the shard is not served here or moved away: find the
     /// owner.
     Route {

@@ -8,7 +8,8 @@
 //! - `streams`: workers connected to this node.
 //! - `exchange`: offers, matches and dispatches, local and between nodes.
 //! - `routes`: calls whose shard this node does not serve.
-//! - `links`: what is resent when a link opens, and dropped when one closes.
+//! - `links`: what is resent when a link opens, and dropped when one closes; `newest`: which link of a
+//!   node counts.
 //!
 //! A driver feeds it one input at a time and carries out its outputs in order, before the next
 //! input. So the last message that another node receives is the latest, and streams open and close
@@ -18,6 +19,7 @@ mod exchange;
 mod links;
 mod message;
 mod neighbours;
+mod newest;
 mod routes;
 mod streams;
 
@@ -32,9 +34,13 @@ use std::{
 use abide_core::{
     dispatch::{QueueKey, WorkKind},
     ids::{SessionId, ShardId},
+    limits::Limits,
 };
 
-pub use self::message::{Given, NodeInput, NodeOutput, PeerMessage};
+pub use self::{
+    message::{Given, NodeInput, NodeOutput, PeerMessage},
+    newest::NewestLinks,
+};
 use self::{neighbours::Neighbours, routes::Routes, streams::Stream};
 use crate::{
     message::{Mail, Message},
@@ -60,10 +66,11 @@ pub struct Node<S> {
 
 impl<S: Clone> Node<S> {
     /// A node that serves no shard yet and knows no other node. Each of its queues holds at most
-    /// `offers_max` offers; a call waits up to `patience` for a shard without an owner.
-    pub fn new(own: String, offers_max: usize, patience: Duration) -> Self {
+    /// `queued_offers` offers, each worker has at most `matches_in_flight`; a call waits up to `patience`
+    /// for a shard without an owner.
+    pub fn new(own: String, limits: &Limits, patience: Duration) -> Self {
         Self {
-            queues: Queues::new(offers_max),
+            queues: Queues::new(limits.queued_offers, limits.matches_in_flight),
             neighbours: Neighbours::new(own),
             streams: BTreeMap::new(),
             withdrawn: false,
@@ -108,13 +115,21 @@ impl<S: Clone> Node<S> {
                 let gone = QueueMessage::Gone(session.clone());
                 self.tell_credit(&session, stream, gone);
             }
+            NodeInput::Hold { session, stream } => {
+                let hold = QueueMessage::Hold(session.clone());
+                self.tell_credit(&session, stream, hold);
+            }
+            NodeInput::Resume { session, stream } => {
+                let resume = QueueMessage::Resume(session.clone());
+                self.tell_credit(&session, stream, resume);
+            }
             NodeInput::WithdrawAll => self.withdraw_all(),
             NodeInput::EndStreams => self.end_streams(),
             NodeInput::Linked(node) => self.linked(&node),
             NodeInput::Unlinked(node) => self.unlinked(&node),
             NodeInput::Called(node) => self.called(&node),
             NodeInput::LinkClosed(node) => self.lost(&node),
-            NodeInput::Heard(node, message) => self.heard(now, &node, message),
+            NodeInput::Received(node, message) => self.received(now, &node, message),
             NodeInput::Route { ticket, shard, repeatable, error } => {
                 self.route(now, (ticket, shard), repeatable, error);
             }

@@ -77,7 +77,12 @@ impl<S: Clone> Node<S> {
         let Some(handle) = self.streams.get(session).map(|stream| stream.handle.clone()) else {
             return false;
         };
+        // Eager work was not matched.
+        let matched = !matches!(dispatch, Dispatch::Activity { eager: true, .. });
         self.emit(NodeOutput::ToWorker(handle, Given::Work(dispatch)));
+        if matched {
+            self.tell_queues(QueueMessage::Delivered(session.clone()));
+        }
         true
     }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use abide_core::{
     dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     ids::{RunId, ShardId, WorkflowKey},
+    limits::Limits,
     operation::{CallError, QueryRequest},
     report::QueryToken,
 };
@@ -28,7 +29,8 @@ impl World {
     }
 
     fn unlinked() -> Self {
-        let node = Node::new("near".into(), 100, PATIENCE);
+        let limits = Limits { queued_offers: 100, matches_in_flight: 3, ..Limits::default() };
+        let node = Node::new("near".into(), &limits, PATIENCE);
         let mut world = Self { node, now: Duration::from_secs(100) };
         let said = world.rows(&[]);
         assert_eq!(said, ["keep far"]);
@@ -48,7 +50,7 @@ impl World {
     }
 
     fn hear(&mut self, message: PeerMessage) -> Vec<String> {
-        self.tell(NodeInput::Heard("far".into(), message))
+        self.tell(NodeInput::Received("far".into(), message))
     }
 
     fn connect(&mut self, session: &'static str, stream: u64) -> Vec<String> {

@@ -11,27 +11,27 @@ pub(super) const BUILDS_MAX: usize = 100;
 /// Builds with the turn at which they were last seen.
 #[derive(Debug, Default)]
 pub(super) struct Builds {
-    heard: BTreeMap<BuildId, u64>,
+    seen: BTreeMap<BuildId, u64>,
     turn: u64,
 }
 
 impl Builds {
     /// Records a build; returns `true` if it was not known.
-    pub(super) fn hear(&mut self, build: &BuildId) -> bool {
+    pub(super) fn record(&mut self, build: &BuildId) -> bool {
         self.turn += 1;
-        if self.heard.insert(build.clone(), self.turn).is_some() {
+        if self.seen.insert(build.clone(), self.turn).is_some() {
             return false;
         }
-        if self.heard.len() > BUILDS_MAX {
+        if self.seen.len() > BUILDS_MAX {
             self.forget_oldest();
         }
         true
     }
 
     fn forget_oldest(&mut self) {
-        let oldest = self.heard.iter().min_by_key(|(_, turn)| **turn);
+        let oldest = self.seen.iter().min_by_key(|(_, turn)| **turn);
         if let Some(build) = oldest.map(|(build, _)| build.clone()) {
-            self.heard.remove(&build);
+            self.seen.remove(&build);
         }
     }
 }

@@ -12,7 +12,7 @@
 //! most valuable offers: an offer that a worker may take displaces a stuck one; otherwise a query
 //! displaces a task, because a task has a row from which it can be offered again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use abide_core::{
     dispatch::{QueueKey, Worker},
@@ -22,8 +22,8 @@ use abide_core::{
 use super::{
     QueueOutput,
     builds::Builds,
-    offers::{Name, Offers, Urgency, allowed},
-    workers::Workers,
+    offers::{OfferName, Offers, Urgency, allowed},
+    workers::{Holder, Taker, Workers},
 };
 use crate::message::Offer;
 
@@ -46,6 +46,8 @@ pub(super) struct Matcher {
     workers: Workers,
     builds: Builds,
     turned_away: TurnedAway,
+    /// Offers may have been turned away while the queue was forgotten.
+    missed: bool,
     /// How much spare credit the other nodes know of, by build: what was announced less what they
     /// have borrowed.
     told: BTreeMap<Option<BuildId>, usize>,
@@ -53,7 +55,9 @@ pub(super) struct Matcher {
 }
 
 impl Matcher {
-    pub(super) fn new(key: QueueKey, offers_max: usize) -> Self {
+    /// A new queue. If offers of it may have been turned away while it was forgotten, it asks for a
+    /// refill when it gets workers.
+    pub(super) fn new(key: QueueKey, offers_max: usize, missed: bool) -> Self {
         Self {
             idle_since: None,
             key,
@@ -62,6 +66,7 @@ impl Matcher {
             workers: Workers::default(),
             builds: Builds::default(),
             turned_away: TurnedAway::Nothing,
+            missed,
             told: BTreeMap::new(),
             outputs: Vec::new(),
         }
@@ -72,26 +77,30 @@ impl Matcher {
         self.offers.len()
     }
 
-    pub(super) fn offer(&mut self, offer: Offer) {
-        let name = Name::of(&offer);
-        if let Some(session) = self.workers.choose(&offer) {
+    /// Takes an offer. Without room in all queues together, one that no worker takes at once is turned
+    /// away, until this queue's workers give more credit.
+    pub(super) fn offer(&mut self, offer: Offer, room: bool) {
+        let name = OfferName::of(&offer);
+        if let Some(holder) = self.workers.choose(&offer) {
             self.offers.remove(&name);
-            self.hand_out(offer, &session);
-        } else if self.offers.contains(&name) || self.make_room(&offer) {
+            self.hand_out(offer, &holder);
+        } else if self.offers.contains(&name) || (room && self.make_room(&offer)) {
             self.offers.put(offer);
         } else {
             self.turn_away(&offer);
         }
-        self.refill();
+        // A refill would be turned away too.
+        if room {
+            self.refill();
+        }
     }
 
-    /// Matches an offer of another node with a local worker, or declines it.
-    pub(super) fn borrow(&mut self, offer: Offer) {
-        let Some(session) = self.workers.choose_near(&offer) else {
-            self.outputs.push(QueueOutput::Declined(offer));
+    /// Matches an offer of another node with a local worker; without one the offer is declined.
+    pub(super) fn lend(&mut self, offer: &Offer) -> Option<Worker> {
+        let Some(worker) = self.workers.take_near(offer) else {
             // A node whose offer is declined assumes that no credit of any build is left.
             self.told.clear();
-            return;
+            return None;
         };
         // The borrower may have counted on any build that the work allows.
         for (build, told) in &mut self.told {
@@ -99,25 +108,21 @@ impl Matcher {
                 *told = told.saturating_sub(1);
             }
         }
-        self.hand_out(offer, &session);
+        Some(worker)
     }
 
-    /// The lender declined the offer, because its credit was spent.
-    pub(super) fn declined(&mut self, lenders: &BTreeSet<SessionId>, offer: Offer) {
-        for lender in lenders {
-            self.workers.spent(lender);
-        }
-        self.offer(offer);
+    /// This node declined the offer, because its credit was spent.
+    pub(super) fn declined(&mut self, node: &str, offer: Offer, room: bool) {
+        self.workers.spent(node);
+        self.offer(offer, room);
     }
 
     /// Another node has announced its spare credit.
-    pub(super) fn lent(&mut self, worker: Worker, credits: usize) {
-        let session = worker.session.clone();
-        let other_code = self.workers.lent(worker, credits);
-        if other_code && self.turned_away == TurnedAway::Stuck {
-            self.turned_away = TurnedAway::Takeable;
-        }
-        self.serve(&session);
+    pub(super) fn lent(&mut self, node: String, build: Option<BuildId>, credits: usize) {
+        let holder = Holder::Lender { node: node.clone(), build: build.clone() };
+        let other_code = self.workers.lent(node, build, credits);
+        self.seek_missed(other_code);
+        self.serve(&holder, usize::MAX);
     }
 
     /// Announces spare credit when the other nodes know of less than half of it. More often would
@@ -140,27 +145,39 @@ impl Matcher {
         self.told.clear();
     }
 
-    pub(super) fn credit(&mut self, worker: Worker, credits: usize) {
+    /// A worker gives credit, and takes at most so much now; nothing if there is no room.
+    pub(super) fn credit(&mut self, worker: Worker, credits: usize, room: usize) {
         if let Some(build) = &worker.build
-            && self.builds.hear(build)
+            && self.builds.record(build)
         {
             self.outputs.push(QueueOutput::NewBuild(self.key.clone(), build.clone()));
         }
-        let session = worker.session.clone();
-        let other_code = self.workers.credit(worker, credits);
-        if other_code && self.turned_away == TurnedAway::Stuck {
-            self.turned_away = TurnedAway::Takeable;
-        }
-        self.serve(&session);
+        let holder = Holder::Session(worker.session.clone());
+        let other_code = self.workers.credit(worker, credits, room == 0);
+        self.seek_missed(other_code);
+        self.serve(&holder, room);
     }
 
-    pub(super) fn give_back(&mut self, session: &SessionId) {
-        self.workers.give_back(session);
-        self.serve(session);
+    pub(super) fn give_back(&mut self, session: SessionId, room: usize) {
+        let holder = Holder::Session(session);
+        self.workers.give_back(&holder);
+        self.serve(&holder, room);
     }
 
-    pub(super) fn gone(&mut self, session: &SessionId) {
-        self.workers.gone(session);
+    /// The worker takes nothing until [`Self::resume`].
+    pub(super) fn pause(&mut self, session: &SessionId) {
+        self.workers.pause(&Holder::Session(session.clone()), true);
+    }
+
+    /// The worker takes at most so much, once it was paused.
+    pub(super) fn resume(&mut self, session: &SessionId, room: usize) {
+        let holder = Holder::Session(session.clone());
+        self.workers.pause(&holder, false);
+        self.serve(&holder, room);
+    }
+
+    pub(super) fn gone(&mut self, holder: &Holder) {
+        self.workers.gone(holder);
         self.refill();
     }
 
@@ -170,7 +187,7 @@ impl Matcher {
     }
 
     pub(super) fn credits_of(&self, session: &SessionId) -> usize {
-        self.workers.credits_of(session)
+        self.workers.credits_of(&Holder::Session(session.clone()))
     }
 
     pub(super) fn outputs(&mut self) -> impl Iterator<Item = QueueOutput> {
@@ -183,21 +200,29 @@ impl Matcher {
         self.offers.len() == 0 && self.workers.is_empty()
     }
 
-    fn serve(&mut self, session: &SessionId) {
-        while let Some(worker) = self.workers.ready(session) {
-            let Some(name) = self.offers.first_for(worker.build.as_ref()) else { break };
+    /// Workers have come: what only they can take, or what the queue has never seen, is worth a refill.
+    fn seek_missed(&mut self, other_code: bool) {
+        let stuck = other_code && self.turned_away == TurnedAway::Stuck;
+        if std::mem::take(&mut self.missed) || stuck {
+            self.turned_away = TurnedAway::Takeable;
+        }
+    }
+
+    fn serve(&mut self, holder: &Holder, room: usize) {
+        for _ in 0..room {
+            let Some(build) = self.workers.ready(holder) else { break };
+            let Some(name) = self.offers.first_for(build) else { break };
             let Some(offer) = self.offers.remove(&name) else { break };
-            self.hand_out(offer, session);
+            self.hand_out(offer, holder);
         }
         self.refill();
     }
 
-    fn hand_out(&mut self, offer: Offer, session: &SessionId) {
-        let far = self.workers.is_far(session);
-        if let Some(worker) = self.workers.take(session) {
-            self.outputs.push(match far {
-                true => QueueOutput::Pass(offer, worker.identity),
-                false => QueueOutput::Match(offer, worker),
+    fn hand_out(&mut self, offer: Offer, holder: &Holder) {
+        if let Some(taker) = self.workers.take(holder) {
+            self.outputs.push(match taker {
+                Taker::Worker(worker) => QueueOutput::Match(offer, worker),
+                Taker::Node(node) => QueueOutput::Pass(offer, node),
             });
         }
     }

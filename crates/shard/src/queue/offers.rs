@@ -11,13 +11,13 @@ use crate::message::{Offer, Work};
 
 /// Identity of an offer: offers with the same name are one offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Name {
+pub(super) struct OfferName {
     shard: ShardId,
     run: RunId,
     work: Work,
 }
 
-impl Name {
+impl OfferName {
     pub(super) fn of(offer: &Offer) -> Self {
         Self { shard: offer.shard, run: offer.run, work: offer.work }
     }
@@ -51,14 +51,14 @@ struct OfferRank {
 pub(super) struct Last {
     pub(super) stuck: bool,
     pub(super) urgency: Urgency,
-    pub(super) name: Name,
+    pub(super) name: OfferName,
 }
 
 /// Kept offers by name, and their order in each lane.
 #[derive(Debug, Default)]
 pub(super) struct Offers {
-    kept: BTreeMap<Name, (OfferRank, Offer)>,
-    lanes: BTreeMap<BTreeSet<BuildId>, BTreeMap<OfferRank, Name>>,
+    kept: BTreeMap<OfferName, (OfferRank, Offer)>,
+    lanes: BTreeMap<BTreeSet<BuildId>, BTreeMap<OfferRank, OfferName>>,
     numbered: u64,
 }
 
@@ -67,13 +67,13 @@ impl Offers {
         self.kept.len()
     }
 
-    pub(super) fn contains(&self, name: &Name) -> bool {
+    pub(super) fn contains(&self, name: &OfferName) -> bool {
         self.kept.contains_key(name)
     }
 
     /// Adds an offer at the end of its lane, or replaces the offer of the same name in its place.
     pub(super) fn put(&mut self, offer: Offer) {
-        let name = Name::of(&offer);
+        let name = OfferName::of(&offer);
         let place = match self.kept.get(&name) {
             Some((place, _)) => *place,
             None => self.new_place(offer.work),
@@ -88,7 +88,7 @@ impl Offers {
         OfferRank { urgency: Urgency::of(work), number: self.numbered }
     }
 
-    pub(super) fn remove(&mut self, name: &Name) -> Option<Offer> {
+    pub(super) fn remove(&mut self, name: &OfferName) -> Option<Offer> {
         let (place, offer) = self.kept.remove(name)?;
         if let Some(lane) = self.lanes.get_mut(&offer.except) {
             lane.remove(&place);
@@ -107,7 +107,7 @@ impl Offers {
     }
 
     /// The first offer that a worker of this build may take.
-    pub(super) fn first_for(&self, build: Option<&BuildId>) -> Option<Name> {
+    pub(super) fn first_for(&self, build: Option<&BuildId>) -> Option<OfferName> {
         self.lanes
             .iter()
             .filter(|(except, _)| allowed(build, except))

@@ -12,23 +12,53 @@ use abide_core::{
 use super::offers::allowed;
 use crate::message::Offer;
 
+/// Who has credit. Sessions are named by workers, so a node must be no session: a worker could take
+/// its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// A local worker.
+    Session(SessionId),
+    /// Another node that has lent credit of its workers of one build.
+    Lender {
+        /// Address of the node.
+        node: String,
+        build: Option<BuildId>,
+    },
+}
+
+impl Holder {
+    /// Whether this is another node, rather than a local worker.
+    const fn is_far(&self) -> bool {
+        matches!(self, Self::Lender { .. })
+    }
+}
+
+/// Who takes an offer.
+#[derive(Clone, Debug)]
+pub(super) enum Taker {
+    Worker(Worker),
+    /// The address of another node.
+    Node(String),
+}
+
 #[derive(Debug)]
 struct Connected {
-    worker: Worker,
+    taker: Taker,
+    build: Option<BuildId>,
     credits: usize,
     matched: u64,
-    /// A node that has lent credit, rather than a local worker.
-    far: bool,
+    /// It takes nothing now, whatever its credit.
+    paused: bool,
 }
 
 /// Connected workers, local ones and lenders.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    connected: BTreeMap<SessionId, Connected>,
+    connected: BTreeMap<Holder, Connected>,
     /// Number of connected workers of each build.
     builds: BTreeMap<Option<BuildId>, usize>,
-    /// Workers with credit by build: local ones first, then the least recently matched.
-    ready: BTreeMap<Option<BuildId>, BTreeSet<(bool, u64, SessionId)>>,
+    /// Holders with credit by build: local ones first, then the least recently matched.
+    ready: BTreeMap<Option<BuildId>, BTreeSet<(bool, u64, Holder)>>,
     /// Credit of local workers, by build.
     spare: BTreeMap<Option<BuildId>, usize>,
     matches: u64,
@@ -44,38 +74,50 @@ impl Workers {
         !self.builds.keys().any(|build| allowed(build.as_ref(), except))
     }
 
-    /// Adds credits; returns `true` if no worker of that build was connected before.
-    pub(super) fn credit(&mut self, worker: Worker, credits: usize) -> bool {
-        let before = self.remove(&worker.session);
-        let fresh = !self.builds.contains_key(&worker.build);
-        let (held, matched) = before.map_or((0, 0), |before| (before.credits, before.matched));
-        let session = worker.session.clone();
-        *self.builds.entry(worker.build.clone()).or_default() += 1;
-        let credits = held.saturating_add(credits);
-        let connected = Connected { worker, credits, matched, far: false };
-        self.connected.insert(session.clone(), connected);
-        self.enlist(&session);
+    /// Adds credits of a worker that takes nothing now if it is paused; returns `true` if no worker of
+    /// that build was connected before.
+    pub(super) fn credit(&mut self, worker: Worker, credits: usize, paused: bool) -> bool {
+        let holder = Holder::Session(worker.session.clone());
+        let credits = self.credits_of(&holder).saturating_add(credits);
+        let build = worker.build.clone();
+        let fresh = self.set(holder.clone(), Taker::Worker(worker), build, credits);
+        self.pause(&holder, paused);
         fresh
     }
 
     /// Sets the credit that another node lends; returns `true` if no worker of that build was
     /// connected before.
-    pub(super) fn lent(&mut self, worker: Worker, credits: usize) -> bool {
-        let before = self.remove(&worker.session);
-        let fresh = !self.builds.contains_key(&worker.build);
-        let matched = before.map_or(0, |before| before.matched);
-        let session = worker.session.clone();
-        *self.builds.entry(worker.build.clone()).or_default() += 1;
-        self.connected.insert(session.clone(), Connected { worker, credits, matched, far: true });
-        self.enlist(&session);
+    pub(super) fn lent(&mut self, node: String, build: Option<BuildId>, credits: usize) -> bool {
+        let holder = Holder::Lender { node: node.clone(), build: build.clone() };
+        self.set(holder, Taker::Node(node), build, credits)
+    }
+
+    fn set(
+        &mut self,
+        holder: Holder,
+        taker: Taker,
+        build: Option<BuildId>,
+        credits: usize,
+    ) -> bool {
+        let matched = self.remove(&holder).map_or(0, |before| before.matched);
+        let fresh = !self.builds.contains_key(&build);
+        *self.builds.entry(build.clone()).or_default() += 1;
+        let connected = Connected { taker, build, credits, matched, paused: false };
+        self.connected.insert(holder.clone(), connected);
+        self.enlist(&holder);
         fresh
     }
 
-    /// The credit that this lender gave is used up.
-    pub(super) fn spent(&mut self, lender: &SessionId) {
-        self.delist(lender);
-        if let Some(connected) = self.connected.get_mut(lender) {
-            connected.credits = 0;
+    /// The credit that this node lent is used up.
+    pub(super) fn spent(&mut self, node: &str) {
+        let of_node =
+            |holder: &&Holder| matches!(holder, Holder::Lender { node: of, .. } if of == node);
+        let lenders: Vec<_> = self.connected.keys().filter(of_node).cloned().collect();
+        for lender in lenders {
+            self.delist(&lender);
+            if let Some(connected) = self.connected.get_mut(&lender) {
+                connected.credits = 0;
+            }
         }
     }
 
@@ -84,75 +126,81 @@ impl Workers {
         &self.spare
     }
 
-    /// Whether this is a node that has lent credit, rather than a local worker.
-    pub(super) fn is_far(&self, session: &SessionId) -> bool {
-        self.connected.get(session).is_some_and(|connected| connected.far)
+    /// The credit of a holder; zero if it is not connected.
+    pub(super) fn credits_of(&self, holder: &Holder) -> usize {
+        self.connected.get(holder).map_or(0, |connected| connected.credits)
     }
 
-    /// The credit of a worker; zero if it is not connected.
-    pub(super) fn credits_of(&self, session: &SessionId) -> usize {
-        self.connected.get(session).map_or(0, |connected| connected.credits)
-    }
-
-    /// Adds one credit, if the worker is connected.
-    pub(super) fn give_back(&mut self, session: &SessionId) {
-        self.delist(session);
-        if let Some(connected) = self.connected.get_mut(session) {
+    /// Adds one credit, if the holder is connected.
+    pub(super) fn give_back(&mut self, holder: &Holder) {
+        self.delist(holder);
+        if let Some(connected) = self.connected.get_mut(holder) {
             connected.credits = connected.credits.saturating_add(1);
         }
-        self.enlist(session);
+        self.enlist(holder);
     }
 
-    pub(super) fn gone(&mut self, session: &SessionId) {
-        self.remove(session);
+    /// The holder takes nothing until it is no longer paused. It keeps its credit.
+    pub(super) fn pause(&mut self, holder: &Holder, paused: bool) {
+        self.delist(holder);
+        if let Some(connected) = self.connected.get_mut(holder) {
+            connected.paused = paused;
+        }
+        self.enlist(holder);
     }
 
-    /// Chooses the worker for an offer: the preferred one, otherwise the one whose turn it is.
-    pub(super) fn choose(&self, offer: &Offer) -> Option<SessionId> {
-        if let Some(session) = &offer.prefer
-            && let Some(worker) = self.ready(session)
-            && allowed(worker.build.as_ref(), &offer.except)
-        {
-            return Some(session.clone());
+    pub(super) fn gone(&mut self, holder: &Holder) {
+        self.remove(holder);
+    }
+
+    /// Chooses the holder for an offer: the preferred worker, otherwise the one whose turn it is.
+    pub(super) fn choose(&self, offer: &Offer) -> Option<Holder> {
+        if let Some(session) = &offer.prefer {
+            let holder = Holder::Session(session.clone());
+            if self.ready(&holder).is_some_and(|build| allowed(build, &offer.except)) {
+                return Some(holder);
+            }
         }
         self.ready
             .iter()
             .filter(|(build, _)| allowed(build.as_ref(), &offer.except))
             .filter_map(|(_, line)| line.first())
             .min()
-            .map(|(_, _, session)| session.clone())
+            .map(|(_, _, holder)| holder.clone())
     }
 
-    /// Chooses among local workers only.
-    pub(super) fn choose_near(&self, offer: &Offer) -> Option<SessionId> {
-        self.choose(offer).filter(|session| !self.is_far(session))
+    /// Takes one credit of the local worker that is chosen for an offer.
+    pub(super) fn take_near(&mut self, offer: &Offer) -> Option<Worker> {
+        let holder = self.choose(offer).filter(|holder| !holder.is_far())?;
+        match self.take(&holder)? {
+            Taker::Worker(worker) => Some(worker),
+            Taker::Node(_) => None,
+        }
     }
 
-    /// Returns the worker if it has credit.
-    pub(super) fn ready(&self, session: &SessionId) -> Option<&Worker> {
-        self.connected
-            .get(session)
-            .filter(|connected| connected.credits > 0)
-            .map(|connected| &connected.worker)
+    /// Returns the build of the holder if it has credit and is not paused.
+    pub(super) fn ready(&self, holder: &Holder) -> Option<Option<&BuildId>> {
+        let ready = |connected: &&Connected| connected.credits > 0 && !connected.paused;
+        self.connected.get(holder).filter(ready).map(|connected| connected.build.as_ref())
     }
 
-    /// Takes one credit of the worker and moves it to the end of the line.
-    pub(super) fn take(&mut self, session: &SessionId) -> Option<Worker> {
-        self.ready(session)?;
-        self.delist(session);
+    /// Takes one credit of the holder and moves it to the end of the line.
+    pub(super) fn take(&mut self, holder: &Holder) -> Option<Taker> {
+        self.ready(holder)?;
+        self.delist(holder);
         self.matches += 1;
-        let connected = self.connected.get_mut(session)?;
+        let connected = self.connected.get_mut(holder)?;
         connected.credits -= 1;
         connected.matched = self.matches;
-        let worker = connected.worker.clone();
-        self.enlist(session);
-        Some(worker)
+        let taker = connected.taker.clone();
+        self.enlist(holder);
+        Some(taker)
     }
 
-    fn remove(&mut self, session: &SessionId) -> Option<Connected> {
-        self.delist(session);
-        let connected = self.connected.remove(session)?;
-        let build = &connected.worker.build;
+    fn remove(&mut self, holder: &Holder) -> Option<Connected> {
+        self.delist(holder);
+        let connected = self.connected.remove(holder)?;
+        let build = &connected.build;
         if let Some(count) = self.builds.get_mut(build) {
             *count -= 1;
             if *count == 0 {
@@ -162,29 +210,29 @@ impl Workers {
         Some(connected)
     }
 
-    fn enlist(&mut self, session: &SessionId) {
-        let Some(connected) = self.connected.get(session) else { return };
-        if connected.credits > 0 {
-            let line = self.ready.entry(connected.worker.build.clone()).or_default();
-            line.insert((connected.far, connected.matched, session.clone()));
-            if !connected.far {
-                *self.spare.entry(connected.worker.build.clone()).or_default() += connected.credits;
+    fn enlist(&mut self, holder: &Holder) {
+        let Some(connected) = self.connected.get(holder) else { return };
+        if connected.credits > 0 && !connected.paused {
+            let line = self.ready.entry(connected.build.clone()).or_default();
+            line.insert((holder.is_far(), connected.matched, holder.clone()));
+            if !holder.is_far() {
+                *self.spare.entry(connected.build.clone()).or_default() += connected.credits;
             }
         }
     }
 
-    fn delist(&mut self, session: &SessionId) {
-        let Some(connected) = self.connected.get(session) else { return };
-        let Connected { worker, credits, matched, far } = connected;
-        let Some(line) = self.ready.get_mut(&worker.build) else { return };
-        let listed = line.remove(&(*far, *matched, session.clone()));
+    fn delist(&mut self, holder: &Holder) {
+        let Some(connected) = self.connected.get(holder) else { return };
+        let Connected { build, credits, matched, .. } = connected;
+        let Some(line) = self.ready.get_mut(build) else { return };
+        let listed = line.remove(&(holder.is_far(), *matched, holder.clone()));
         if line.is_empty() {
-            self.ready.remove(&worker.build);
+            self.ready.remove(build);
         }
-        if let Some(spare) = self.spare.get_mut(&worker.build).filter(|_| listed && !far) {
+        if let Some(spare) = self.spare.get_mut(build).filter(|_| listed && !holder.is_far()) {
             *spare -= credits;
             if *spare == 0 {
-                self.spare.remove(&worker.build);
+                self.spare.remove(build);
             }
         }
     }

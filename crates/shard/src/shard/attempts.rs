@@ -14,8 +14,9 @@ use crate::alarm::Alarm;
 
 /// An attempt of an activity that a worker has.
 #[derive(Debug)]
-pub(super) struct Attempt {
-    /// The session that holds the attempt; none after a restart, until the worker presents it.
+pub(super) struct HandedAttempt {
+    /// The session that holds the attempt; none after a restart, until the worker presents the
+    /// attempt or reports on it.
     session: Option<SessionId>,
     /// Number of the start; zero after a restart, until the run is in memory.
     start: u32,
@@ -24,11 +25,38 @@ pub(super) struct Attempt {
 }
 
 impl Shard {
-    /// The attempt is alive: cancels its pending loss.
+    /// Whether a worker has the attempt, and nothing says that it is lost. For checks.
+    pub fn holds_attempt(&self, run: RunId, scheduled: EventNumber) -> bool {
+        let attempt = self.memory.attempts.get(&(run, scheduled));
+        attempt.is_some_and(|attempt| attempt.lost_at.is_none())
+    }
+
+    /// The attempt is alive: puts off its pending loss. Only its worker's presentation cancels the loss,
+    /// because a report of a lost worker may come late.
     pub(super) fn attempt_alive(&mut self, token: &ActivityToken) {
-        if let Some(attempt) = self.memory.attempts.get_mut(&(token.run, token.scheduled)) {
-            attempt.lost_at = None;
+        let (run, scheduled) = (token.run, token.scheduled);
+        self.track_attempt(run, scheduled);
+        let lost_at = self.now().saturating_add(self.limits.session_grace);
+        let attempt = self.memory.attempts.get_mut(&(run, scheduled));
+        if let Some(pending) = attempt.and_then(|attempt| attempt.lost_at.as_mut()) {
+            *pending = lost_at;
+            self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
         }
+    }
+
+    /// Tracks the attempt of an activity as its run has it.
+    pub(super) fn track_attempt(&mut self, run: RunId, scheduled: EventNumber) {
+        let started = self.memory.cache.peek(run).and_then(|entry| {
+            let activity = entry.run.activities.get(&scheduled)?;
+            match &activity.phase {
+                Phase::Started { session, detached: false, .. } => {
+                    Some((session.clone(), activity.starts))
+                }
+                // A detached attempt is completed from outside, so it is not lost with any worker.
+                Phase::Started { .. } | Phase::Ready { .. } | Phase::Backoff { .. } => None,
+            }
+        });
+        self.keep_attempt(run, scheduled, started);
     }
 
     /// Resolves the attempt that an outside caller names.
@@ -46,9 +74,9 @@ impl Shard {
         Ok(ActivityToken { workflow: entry.run.workflow.clone(), run, scheduled, start })
     }
 
-    /// Tracks which session has the attempt. The worker may have reconnected as another session
-    /// since, so a known start is left as it is.
-    pub(super) fn keep_attempt(
+    /// Tracks which session has the attempt. One that is known already may be about to be lost, so it
+    /// is left as it is.
+    fn keep_attempt(
         &mut self,
         run: RunId,
         scheduled: EventNumber,
@@ -59,10 +87,12 @@ impl Shard {
             return;
         };
         match self.memory.attempts.get_mut(&(run, scheduled)) {
-            Some(attempt) if attempt.start == 0 => attempt.start = start,
-            Some(attempt) if attempt.start == start => {}
+            Some(attempt) if attempt.start == 0 || attempt.start == start => {
+                attempt.start = start;
+                attempt.session.get_or_insert(session);
+            }
             _ => {
-                let attempt = Attempt { session: Some(session), start, lost_at: None };
+                let attempt = HandedAttempt { session: Some(session), start, lost_at: None };
                 self.memory.attempts.insert((run, scheduled), attempt);
             }
         }
@@ -74,24 +104,19 @@ impl Shard {
             return;
         }
         let lost_at = self.now().saturating_add(self.limits.session_grace);
-        self.memory
-            .attempts
-            .insert((run, scheduled), Attempt { session: None, start: 0, lost_at: Some(lost_at) });
+        self.memory.attempts.insert(
+            (run, scheduled),
+            HandedAttempt { session: None, start: 0, lost_at: Some(lost_at) },
+        );
         self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
-        let turns: Vec<_> = self
-            .memory
-            .cache
-            .iter()
-            .filter_map(|(run, entry)| Some((*run, entry.run.volatile.turn.as_ref()?)))
-            .filter(|(_, turn)| turn.session == *session)
-            .map(|(run, turn)| (run, turn.start))
-            .collect();
-        for (run, start) in turns {
-            self.decide_quietly(run, Input::LoseTask { start });
+        for (run, start) in self.turns_of(session) {
+            self.with_run(run, Todo::LoseTask(start));
         }
+        // A lost task may write nothing, so no commit follows that would look for runs to evict.
+        self.memory.cache.allow_shrinking();
         self.take_back_queries(session);
         let lost_at = self.now().saturating_add(self.limits.session_grace);
         for ((run, scheduled), attempt) in &mut self.memory.attempts {
@@ -122,7 +147,7 @@ impl Shard {
             let error = Refusal::StaleAttempt.into();
             return self.acknowledge(ticket, Err(error));
         };
-        let attempt = Attempt { session: Some(session), start: token.start, lost_at: None };
+        let attempt = HandedAttempt { session: Some(session), start: token.start, lost_at: None };
         self.memory.attempts.insert((run, token.scheduled), attempt);
         self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));
     }
@@ -153,7 +178,7 @@ impl Shard {
                 let lost_at = Some(self.now());
                 self.memory
                     .attempts
-                    .insert((run, scheduled), Attempt { session: None, start, lost_at });
+                    .insert((run, scheduled), HandedAttempt { session: None, start, lost_at });
                 self.park_busy(run, Todo::Grace(scheduled));
             }
             Ok(_) | Err(_) => {}

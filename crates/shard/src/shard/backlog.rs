@@ -5,12 +5,46 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     dispatch::{QueueKey, WorkKind},
-    ids::{RunId, WorkflowKey},
+    ids::{NamespaceId, RunId, WorkflowKey},
 };
 use abide_store::rows::{TaskKey, TaskPhase, TaskRow};
 
 use super::{Reading, Shard, Todo};
 use crate::message::{Fetch, Offer, Output, Work};
+
+/// Number of queues of which a shard remembers where the last refill ended.
+const REFILLED_MAX: usize = 1_000;
+
+/// Number of queues with held workflow tasks that a shard remembers by name.
+const HELD_MAX: usize = 1_000;
+
+/// The queues that have, or had since the shard was opened, workflow tasks which only their run can
+/// offer: it is blocked, paused, or waits for the end of a task.
+#[derive(Debug, Default)]
+pub(super) struct HeldQueues {
+    queues: BTreeSet<(NamespaceId, String)>,
+    /// There are more than are remembered.
+    more: bool,
+}
+
+impl HeldQueues {
+    /// Takes note of a task row that is written or was read.
+    pub(super) fn see(&mut self, row: &TaskRow) {
+        if self.more || (row.phase, row.key.kind) != (TaskPhase::Held, WorkKind::Workflow) {
+            return;
+        }
+        self.queues.insert((row.key.namespace.clone(), row.key.queue.clone()));
+        if self.queues.len() > HELD_MAX {
+            (self.more, self.queues) = (true, BTreeSet::new());
+        }
+    }
+
+    /// Whether the queue may have held tasks.
+    fn may_have(&self, queue: &QueueKey) -> bool {
+        let named = || self.queues.contains(&(queue.namespace.clone(), queue.queue.clone()));
+        queue.kind == WorkKind::Workflow && (self.more || named())
+    }
+}
 
 /// A search for task rows of a queue.
 #[derive(Debug)]
@@ -68,18 +102,23 @@ impl Shard {
 
     /// A queue has room again. The search continues where the last one ended, and offers more than
     /// the queue can hold: an offer that the queue turns away makes it ask again.
-    pub(super) fn refill(&mut self, queue: QueueKey) {
+    pub(super) fn refill(&mut self, queue: &QueueKey) {
         let most = 2 * self.limits.queued_offers + 1;
-        let from = self.memory.refilled.remove(&queue).unwrap_or_else(|| first_task(&queue));
+        let from = self.memory.refilled.remove(queue).unwrap_or_else(|| first_task(queue));
+        let queue = queue.clone();
         self.read_refill(Refill { queue, from: from.clone(), left: most, wrapped: false }, from);
         self.reoffer_updates();
         self.reoffer_queries();
     }
 
-    /// Workers of a new build have connected: any blocked run of the queue may fit it.
-    pub(super) fn new_build(&mut self, queue: QueueKey) {
-        let from = first_task(&queue);
-        let all = usize::MAX;
+    /// Workers of a new build have connected: any blocked run of the queue may fit it. Workers name
+    /// queues freely, so a queue without such runs costs no read.
+    pub(super) fn new_build(&mut self, queue: &QueueKey) {
+        if !self.memory.held.may_have(queue) {
+            return;
+        }
+        let from = first_task(queue);
+        let (queue, all) = (queue.clone(), usize::MAX);
         self.read_refill(Refill { queue, from: from.clone(), left: all, wrapped: false }, from);
     }
 
@@ -95,6 +134,10 @@ impl Shard {
                 return self.wrap_refill(refill);
             }
             if refill.left == 0 || (refill.wrapped && row.key > refill.from) {
+                // A queue whose place is forgotten begins again with its first task.
+                if self.memory.refilled.len() >= REFILLED_MAX {
+                    self.memory.refilled.pop_first();
+                }
                 self.memory.refilled.insert(refill.queue, row.key.clone());
                 return;
             }
@@ -119,6 +162,7 @@ impl Shard {
 
     /// Offers the task of a row, or lets its run decide.
     fn take_row(&mut self, row: &TaskRow) {
+        self.memory.held.see(row);
         match (row.phase, row.key.kind) {
             (TaskPhase::Ready, _) => self.offer_row(row),
             // The run is blocked, paused, or has inputs that wait for a task's end: it must decide.
@@ -138,6 +182,9 @@ impl Shard {
             .collect();
         for run in waiting {
             self.offer_task(run);
+        }
+        for offer in self.absent_offers() {
+            self.emit(Output::Offer(offer));
         }
     }
 }

@@ -26,8 +26,8 @@ impl Shard {
                 Alarm::Due(run, key) => self.with_run(run, Todo::Due(at, key)),
                 Alarm::CheckAgain(run, key) => self.with_run(run, Todo::CheckAgain(key)),
                 Alarm::Turn(run, start) => {
-                    if self.memory.cache.peek(run).is_some() {
-                        self.decide_quietly(run, Input::TimeOutTask { start });
+                    if self.turn(run).is_some() {
+                        self.with_run(run, Todo::TimeOutTask(start));
                     }
                 }
                 Alarm::TaskReady(run) => self.with_run(run, Todo::Reoffer),
@@ -35,6 +35,7 @@ impl Shard {
                 Alarm::Resend => self.resend(),
                 Alarm::Forget(source, number) => self.forget_effect(source, number),
                 Alarm::Sweep => self.sweep(),
+                Alarm::Rest => self.rest(),
             }
         }
     }
@@ -127,10 +128,7 @@ impl Shard {
         let next = self.now().saturating_add(self.limits.sweep_interval);
         self.memory.alarms.set(next, Alarm::Sweep);
         self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.swept_runs));
-        let kept = self.limits.inbox_retention;
-        let since_epoch = self.now().saturating_since(Timestamp::EPOCH);
-        if let Some(age) = since_epoch.checked_sub(kept) {
-            let before = Timestamp::EPOCH.saturating_add(age);
+        if let Some(before) = self.expiry.sweep(self.now(), &self.limits) {
             self.memory.pipeline.push(None, vec![Write::DeleteInboxBefore(before)]);
         }
     }
@@ -139,11 +137,11 @@ impl Shard {
         // If many runs have lost their rows, they are repaired a page at a time.
         if swept.stranded.len() > self.limits.page_rows {
             swept.stranded.truncate(self.limits.page_rows);
-            swept.next = swept.stranded.last().map(|row| row.run);
+            swept.next = swept.stranded.last().copied();
         }
         self.sweep_after = swept.next;
-        for row in swept.stranded {
-            self.with_run(row.run, Todo::EnsureRows);
+        for run in swept.stranded {
+            self.with_run(run, Todo::EnsureRows);
         }
     }
 }

@@ -141,6 +141,7 @@ impl Shard {
         }
         let child = StartRun {
             ordinal,
+            attempt: start.child.attempt.max(1),
             parent: Some(start.parent),
             root: Some(start.root),
             ..StartRun::new(start.child.workflow, run, start.child.spec)

@@ -8,7 +8,7 @@ use abide_core::{
     dispatch::Worker,
     effect::EffectOutcome,
     event::{Body, Fact},
-    ids::{EventNumber, RunId, WorkflowKey},
+    ids::{EventNumber, RunId, StartId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
     report::{TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
@@ -16,7 +16,7 @@ use abide_core::{
 };
 use abide_store::{
     ReadError, WorkflowRuns, Write,
-    rows::{DueKey, Loaded, LogLimit, LogRow, RunRow},
+    rows::{DueKey, Loaded, LogLimit, LogRow, RunKey},
 };
 
 use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
@@ -57,6 +57,10 @@ pub(super) enum Todo {
     CheckAgain(TimerKey),
     Grace(EventNumber),
     Answered(EffectKey, EffectOutcome),
+    /// The worker that has the task is lost.
+    LoseTask(StartId),
+    TimeOutTask(StartId),
+    Finish(Box<Carried>),
     Deliver(Box<Envelope>),
     Reoffer,
     Requery(Ticket),
@@ -83,7 +87,7 @@ pub(super) struct Load {
 }
 
 /// A continue-as-new whose carried-over event bodies are being read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Carried {
     pub(super) run: RunId,
     pub(super) ticket: Ticket,
@@ -94,6 +98,11 @@ pub(super) struct Carried {
 }
 
 impl Shard {
+    /// Whether the log of a run is being read.
+    pub fn is_loading(&self, run: RunId) -> bool {
+        self.memory.loads.contains_key(&run)
+    }
+
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
         let ticket = self.ticket();
         self.memory.reads.insert(ticket, reading);
@@ -173,7 +182,7 @@ impl Shard {
         self.fetch(Reading::Head(workflow.clone()), Fetch::RunsOf(runs, 1));
     }
 
-    fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
+    fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunKey>) {
         let Some(search) = self.memory.heads.remove(workflow) else { return };
         if search.stale {
             // The run that began meanwhile is in memory, or it is durable and a new read will find
@@ -282,13 +291,20 @@ impl Shard {
             return;
         };
         run.take_touched();
-        run.volatile.watched_since = self.opened_at;
-        let buffered = !run.buffer.is_empty();
+        self.put_back(&mut run);
+        // The task that buffered inputs wait for was lost with the memory of the shard.
+        let recovers = !run.buffer.is_empty() && run.volatile.turn.is_none();
         let workflow = run.workflow.clone();
+        let attempts: Vec<_> = run.attempts_of_workers().collect();
         let mut entry = Entry::new(run, true);
         entry.snapshot_rows = load.snapshot_rows;
+        entry.set_turn_alarm(&self.limits);
         self.memory.cache.insert(entry);
-        if buffered && self.memory.read_only.is_none() {
+        // Before anything touches them: the shard may have missed the end of their sessions.
+        for scheduled in attempts {
+            self.await_presentation(id, scheduled);
+        }
+        if recovers && self.memory.read_only.is_none() {
             self.decide_quietly(id, Input::Recover);
         }
         for todo in load.parked {
@@ -364,11 +380,14 @@ impl Shard {
                 }
             }
             Todo::Requery(ticket) => {
-                self.memory.queries.remove(&ticket);
+                self.memory.queries.remove(ticket);
                 self.reply(ticket, Err(error.clone()));
             }
             Todo::Repair(repair) => self.reply(repair.ticket, Err(error.clone())),
+            Todo::Finish(carried) => self.acknowledge(carried.ticket, Err(error.clone())),
             Todo::Answered(..)
+            | Todo::LoseTask(_)
+            | Todo::TimeOutTask(_)
             | Todo::Grace(_)
             | Todo::CheckAgain(_)
             | Todo::Reoffer
@@ -399,7 +418,8 @@ impl Shard {
                 let fetch = Fetch::Log(carried.run, after, self.log_limit());
                 self.fetch(Reading::Carried(Box::new(carried)), fetch);
             }
-            _ => self.complete_carried(carried),
+            // The run may have been evicted meanwhile.
+            _ => self.with_run(carried.run, Todo::Finish(Box::new(carried))),
         }
     }
 }
@@ -437,39 +457,36 @@ impl Load {
 impl Todo {
     /// The workflow that this work names, if any.
     fn workflow(&self) -> Option<&WorkflowKey> {
-        match self {
-            Self::Request(_, request) => Some(request.place().0),
-            Self::Scanned(scan) => Some(scan.workflow()),
-            Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
-            Self::Repeated(..)
-            | Self::Matched(..)
-            | Self::Due(..)
-            | Self::CheckAgain(_)
-            | Self::Grace(_)
-            | Self::Answered(..)
-            | Self::Reoffer
-            | Self::Requery(_)
-            | Self::EnsureRows
-            | Self::Repair(_) => None,
-        }
+        self.place().map(|(workflow, _)| workflow)
     }
 
     /// Whether this is meant for the current run of the workflow rather than a particular run.
     pub(super) fn wants_head(&self) -> bool {
+        self.place().is_some_and(|(_, run)| run.is_none())
+    }
+
+    /// The workflow that this work names, and the run if it names one.
+    fn place(&self) -> Option<(&WorkflowKey, Option<RunId>)> {
         match self {
-            Self::Request(_, request) => request.place().1.is_none(),
-            Self::Scanned(_) => true,
-            Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
+            Self::Request(_, request) => Some(request.place()),
+            Self::Scanned(scan) => Some((scan.workflow(), None)),
+            Self::Deliver(envelope) => {
+                let target = &envelope.effect.target;
+                Some((&target.workflow, target.run))
+            }
             Self::Repeated(..)
             | Self::Matched(..)
             | Self::Due(..)
             | Self::CheckAgain(_)
             | Self::Grace(_)
             | Self::Answered(..)
+            | Self::LoseTask(_)
+            | Self::TimeOutTask(_)
+            | Self::Finish(_)
             | Self::Reoffer
             | Self::Requery(_)
             | Self::EnsureRows
-            | Self::Repair(_) => false,
+            | Self::Repair(_) => None,
         }
     }
 }

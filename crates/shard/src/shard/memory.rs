@@ -12,10 +12,12 @@ use abide_core::{
 use abide_store::rows::TaskKey;
 
 use super::{
-    attempts::Attempt,
+    absent::Absent,
+    attempts::HandedAttempt,
+    backlog::HeldQueues,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
-    query::PendingQuery,
+    query::Queries,
     request::Request,
     update::Begun,
     waiters::Waiters,
@@ -34,22 +36,29 @@ pub(super) struct Memory {
     /// Requests that wait until the shard is open.
     pub(super) early: Vec<(Ticket, Request)>,
     pub(super) cache: Cache,
+    /// What is left of evicted runs with work in flight.
+    pub(super) absent: BTreeMap<RunId, Absent>,
+    /// The alarm is set that evicts a run too large to be cached.
+    pub(super) resting: bool,
     pub(super) loads: BTreeMap<RunId, Load>,
     pub(super) heads: BTreeMap<WorkflowKey, HeadSearch>,
     /// Work parked for a busy run until its workflow task ends.
     pub(super) busy: BTreeMap<RunId, VecDeque<Todo>>,
+    /// The runs for which requests are parked.
+    pub(super) parked: BTreeMap<Ticket, RunId>,
     /// Parked work that can go on; taken up when the current message is handled.
     pub(super) woken: VecDeque<(RunId, Todo)>,
     pub(super) pipeline: Pipeline,
     pub(super) alarms: Alarms,
     pub(super) waiters: Waiters,
-    pub(super) queries: BTreeMap<Ticket, PendingQuery>,
-    pub(super) attempts: BTreeMap<(RunId, EventNumber), Attempt>,
+    pub(super) queries: Queries,
+    pub(super) attempts: BTreeMap<(RunId, EventNumber), HandedAttempt>,
     pub(super) outgoing: Outgoing,
     /// Effects of other shards that are being applied, to ignore duplicates.
     pub(super) incoming: BTreeSet<EffectKey>,
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
+    pub(super) held: HeldQueues,
 }
 
 impl Memory {
@@ -61,18 +70,22 @@ impl Memory {
             begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
+            absent: BTreeMap::new(),
+            resting: false,
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),
             busy: BTreeMap::new(),
+            parked: BTreeMap::new(),
             woken: VecDeque::new(),
             pipeline: Pipeline::new(shard, 0, false),
             alarms: Alarms::new(limits.near_timers),
             waiters: Waiters::default(),
-            queries: BTreeMap::new(),
+            queries: Queries::default(),
             attempts: BTreeMap::new(),
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             refilled: BTreeMap::new(),
+            held: HeldQueues::default(),
         }
     }
 }

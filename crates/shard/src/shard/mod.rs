@@ -7,11 +7,13 @@
 //! - `refusals`: runs whose writes the store refuses.
 //! - `close`: handing the shard over, and withholding work without a valid lease.
 //! - `load`: finding runs and folding their logs.
+//! - `absent`: evicted runs with work in flight.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: offers, task rows that wait in the store, attempts that workers
 //!   have.
-//! - `outbox`, `effects`: outgoing and incoming effects of runs on other workflows.
+//! - `outbox`, `effects`, `expiry`: outgoing and incoming effects of runs on other workflows, and
+//!   how long their answers are kept.
 //! - `due`: alarms and the due index.
 //! - `repair`: rows that a run lacks or should not have.
 //! - `waiters`: callers that wait for a run to change.
@@ -36,11 +38,13 @@ use crate::{
     message::{Mail, Message, Output, Work},
 };
 
+mod absent;
 mod attempts;
 mod backlog;
 mod close;
 mod due;
 mod effects;
+mod expiry;
 mod load;
 mod memory;
 mod open;
@@ -58,6 +62,7 @@ mod waiters;
 mod work;
 
 use close::Closing;
+use expiry::Expiry;
 use load::{Load, Reading, Todo};
 use memory::Memory;
 use open::State;
@@ -109,6 +114,7 @@ pub struct Shard {
     refusals: Refusals,
     /// Where the next sweep continues.
     sweep_after: Option<RunId>,
+    expiry: Expiry,
     /// Number of timers, deadlines and retries that fell due since [`Self::take_fired`].
     fired: u64,
     memory: Memory,
@@ -136,6 +142,7 @@ impl Shard {
             committing: false,
             refusals: Refusals::default(),
             sweep_after: None,
+            expiry: Expiry::default(),
             fired: 0,
             memory: Memory::new(id, &limits),
             limits,
@@ -174,8 +181,8 @@ impl Shard {
             _ if !self.is_open() => self.decline(message),
             Message::Tick => self.tick(),
             Message::Matched(offer, worker) => self.matched(offer, worker),
-            Message::Refill(queue) => self.refill(queue),
-            Message::NewBuild(queue, _) => self.new_build(queue),
+            Message::Refill(queue) => self.refill(&queue),
+            Message::NewBuild(queue, _) => self.new_build(&queue),
             Message::SessionLost(session) => self.session_lost(&session),
             Message::Mail(Mail::Deliver(envelope)) => self.deliver(*envelope),
             Message::Mail(Mail::Answered(key, answer)) => self.effect_answered(key, answer),
@@ -251,10 +258,10 @@ impl Shard {
         }
         if self.others_may_write() {
             self.memory.cache = Cache::default();
+            self.memory.absent.clear();
         }
         self.memory.pipeline.seal();
-        let pipeline = &self.memory.pipeline;
-        self.memory.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
+        self.evict();
         if self.state == State::Open
             && let Some(batch) = self.memory.pipeline.take_batch()
         {
@@ -306,11 +313,12 @@ impl Shard {
             Output::Mail(_, Mail::Answered(key, _)) => {
                 self.memory.incoming.remove(key);
             }
+            // A slot that a worker promised for eager work is free again with the acknowledgement.
             Output::Dispatch(worker, dispatch) if self.is_over(dispatch) => {
                 if let Some(offer) = self.credit_of(dispatch) {
-                    let worker = worker.clone();
-                    return self.emit(Output::Unmatched(offer, worker));
+                    self.emit(Output::Unmatched(offer, worker.clone()));
                 }
+                return;
             }
             _ => {}
         }

@@ -45,11 +45,14 @@ impl Refusals {
         self.alone_for > 0
     }
 
-    /// The commit in flight succeeded, so its runs are not at fault.
+    /// The commit in flight succeeded, so its runs are not at fault. Of a run that is set aside, it
+    /// held no transition, but perhaps the answer to an effect: the run stays set aside.
     pub(super) fn committed(&mut self, pipeline: &Pipeline) {
         self.alone_for = self.alone_for.saturating_sub(1);
         for run in pipeline.runs_in_flight() {
-            self.stored.remove(&run);
+            if !self.set_aside(run) {
+                self.stored.remove(&run);
+            }
             self.unstarted.remove(&run);
         }
     }

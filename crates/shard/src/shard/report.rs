@@ -8,7 +8,7 @@ use abide_core::{
     ids::{EventNumber, RunId},
     operation::{CallError, Ticket},
     report::{Report, ReportAnswer, TaskCompletion, TaskToken},
-    run::{CompleteTask, FailTask, Input, Refusal, Reply, ResolveActivity, Update},
+    run::{CompleteTask, FailTask, Input, Reply, ResolveActivity, Update},
 };
 
 use super::{Reading, Shard, Todo, load::Carried, request::Request};
@@ -88,12 +88,8 @@ impl Shard {
     }
 
     /// The event bodies to carry over have been read.
-    pub(super) fn complete_carried(&mut self, carried: Carried) {
+    pub(super) fn finish_carried(&mut self, carried: Carried) {
         let Carried { run, ticket, token, completion, found, .. } = carried;
-        if self.memory.cache.peek(run).is_none() {
-            // The run was evicted, so its task was no longer started.
-            return self.acknowledge(ticket, Err(Refusal::StaleTask.into()));
-        }
         self.finish_task(run, ticket, &token, *completion, found);
     }
 

@@ -136,8 +136,9 @@ impl Shard {
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
         self.memory.begun.remove(&ticket);
-        self.memory.queries.remove(&ticket);
+        self.memory.queries.remove(ticket);
         self.memory.waiters.forget(ticket);
+        self.unpark(ticket);
     }
 
     /// Performs work with a run that is in memory.
@@ -152,6 +153,9 @@ impl Shard {
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
+            Todo::LoseTask(start) => self.decide_quietly(run, Input::LoseTask { start }),
+            Todo::TimeOutTask(start) => self.decide_quietly(run, Input::TimeOutTask { start }),
+            Todo::Finish(carried) => self.finish_carried(*carried),
             Todo::Reoffer => self.offer_task(run),
             Todo::Requery(ticket) => self.offer_query(ticket),
             Todo::EnsureRows => self.ensure_rows(run),

@@ -7,7 +7,7 @@ use abide_core::{
     operation::{CallError, ConflictPolicy, Start, StartUpdate, Ticket},
     run::{Close, Decision, Input, Refusal, Reply, Run, Signal, StartRun, Status},
 };
-use abide_store::{WorkflowRuns, rows::RunRow};
+use abide_store::{WorkflowRuns, rows::RunKey};
 
 use super::{Reading, Shard, Todo};
 use crate::message::Fetch;
@@ -77,7 +77,7 @@ impl Shard {
         self.fetch(Reading::StartScan(Box::new(scan)), fetch);
     }
 
-    pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
+    pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunKey>) {
         let key = scan.start.key.as_ref().map(|key| key.as_str());
         if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
             let (ticket, start) = scan.into_start();

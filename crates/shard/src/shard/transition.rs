@@ -5,10 +5,10 @@ use abide_core::{
     codec,
     event::Fact,
     failure::Failure,
-    ids::{EventNumber, RunId, UpdateId},
+    ids::{RunId, UpdateId},
     note::Record,
-    operation::CallError,
-    run::{self, Decision, Input, Phase, Refusal, Reply, StartRun, TimerKey, Touch},
+    operation::{CallError, Ticket},
+    run::{self, Decision, Input, Refusal, Reply, StartRun, TimerKey, Touch},
     time::Timestamp,
 };
 use abide_store::{
@@ -95,8 +95,11 @@ impl Shard {
     fn write(&mut self, run: RunId, records: &[Record]) -> Vec<Touch> {
         let Some(entry) = self.memory.cache.get(run) else { return Vec::new() };
         let mut writes = Vec::new();
+        let mut logged = 0;
         if !records.is_empty() {
-            writes.push(Write::AppendLog(log_row(entry, records)));
+            let row = log_row(entry, records);
+            logged = row.events.len() + row.notes.len();
+            writes.push(Write::AppendLog(row));
         }
         let touched = entry.run.take_touched();
         let mut due_before = Vec::new();
@@ -107,6 +110,11 @@ impl Shard {
             writes.extend(rows::changes(before, &after));
             due_before.extend(before.iter().filter_map(due_entry));
             due_after.extend(after.iter().filter_map(due_entry));
+            for row in &after {
+                if let Row::Task(row) = row {
+                    self.memory.held.see(row);
+                }
+            }
             if after.is_empty() {
                 entry.rows.remove(part);
             } else {
@@ -124,6 +132,7 @@ impl Shard {
         if let Some((at, start)) = entry.take_stale_turn_alarm() {
             self.memory.alarms.clear(at, Alarm::Turn(run, start));
         }
+        self.memory.cache.wrote(run, logged);
         for (due, key) in due_before {
             self.memory.alarms.clear_due(due, run, key);
         }
@@ -164,10 +173,22 @@ impl Shard {
     /// Parks work until the run's workflow task ends; too many requests are refused.
     pub(super) fn park_busy(&mut self, run: RunId, todo: Todo) {
         let parked = self.memory.busy.entry(run).or_default();
-        if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Request(..)) {
-            parked.push_back(todo);
-        } else if let Todo::Request(ticket, _) = todo {
-            self.refuse(ticket, CallError::Overloaded);
+        match &todo {
+            Todo::Request(ticket, _) if parked.len() >= self.limits.waiting_requests => {
+                return self.refuse(*ticket, CallError::Overloaded);
+            }
+            Todo::Request(ticket, _) => drop(self.memory.parked.insert(*ticket, run)),
+            _ => {}
+        }
+        parked.push_back(todo);
+    }
+
+    /// The caller of a parked request has left. The request is dropped, because its bytes are no longer
+    /// accounted to anyone.
+    pub(super) fn unpark(&mut self, ticket: Ticket) {
+        let run = self.memory.parked.remove(&ticket);
+        if let Some(parked) = run.and_then(|run| self.memory.busy.get_mut(&run)) {
+            parked.retain(|todo| !matches!(todo, Todo::Request(of, _) if *of == ticket));
         }
     }
 
@@ -176,6 +197,11 @@ impl Shard {
         let started =
             self.memory.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
         if !started && let Some(parked) = self.memory.busy.remove(&run) {
+            for todo in &parked {
+                if let Todo::Request(ticket, _) = todo {
+                    self.memory.parked.remove(ticket);
+                }
+            }
             self.memory.woken.extend(parked.into_iter().map(|todo| (run, todo)));
         }
     }
@@ -184,20 +210,6 @@ impl Shard {
     /// refusal is final.
     pub(super) fn busy(error: &CallError) -> bool {
         matches!(error, CallError::Refused(Refusal::Busy))
-    }
-
-    fn track_attempt(&mut self, run: RunId, scheduled: EventNumber) {
-        let started = self.memory.cache.peek(run).and_then(|entry| {
-            let activity = entry.run.activities.get(&scheduled)?;
-            match &activity.phase {
-                Phase::Started { session, detached: false, .. } => {
-                    Some((session.clone(), activity.starts))
-                }
-                // A detached attempt is completed from outside, so it is not lost with any worker.
-                Phase::Started { .. } | Phase::Ready { .. } | Phase::Backoff { .. } => None,
-            }
-        });
-        self.keep_attempt(run, scheduled, started);
     }
 }
 

@@ -14,6 +14,9 @@ use abide_core::{
 
 use super::{Shard, Todo, request::Request, waiters::Until};
 
+/// Bytes of an update that needs no room among the large ones. A run bounds the number of its updates.
+const SMALL_UPDATE: usize = 16 << 10;
+
 /// A completed start whose update is still in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
@@ -87,7 +90,9 @@ impl Shard {
     }
 
     /// Passes an update to the run. A blocked run, whose code does not fit its history, cannot
-    /// accept it before it is unblocked, and not every caller wants to wait for that.
+    /// accept it before it is unblocked, and not every caller wants to wait for that. Waiting updates are
+    /// only in memory, so a shard has room for few large ones. Small ones need not wait for those, which
+    /// may belong to a run without a worker.
     pub(super) fn admit(
         &mut self,
         run: RunId,
@@ -95,10 +100,15 @@ impl Shard {
         request: UpdateRequest,
         wait_while_blocked: bool,
     ) -> Result<Reply, CallError> {
-        let entry = self.memory.cache.peek(run).filter(|_| !wait_while_blocked);
+        let entry = self.memory.cache.peek(run);
         let new = entry.filter(|entry| entry.run.update_stage(&update).is_none());
-        if let Some(blocked) = new.and_then(|entry| entry.run.blocked()) {
+        let blocked = new.and_then(|entry| entry.run.blocked()).filter(|_| !wait_while_blocked);
+        if let Some(blocked) = blocked {
             return Err(CallError::Blocked(Box::new(blocked.clone())));
+        }
+        let takes_room = request.memory() > SMALL_UPDATE && new.is_some_and(|new| new.run.open());
+        if takes_room && self.waiting_updates() >= self.limits.waiting_update_bytes {
+            return Err(CallError::Overloaded);
         }
         self.decide(run, Input::AdmitUpdate { update, request, wait_while_blocked })
     }

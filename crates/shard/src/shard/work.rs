@@ -25,16 +25,21 @@ impl Shard {
         else {
             return;
         };
-        if let Some(at) = entry.run.task_not_before().filter(|at| *at > self.moment.now) {
+        let now = self.moment.now;
+        if let Some(at) = entry.run.task_not_before(now).filter(|at| *at > now) {
             return self.memory.alarms.set(at, Alarm::TaskReady(run));
         }
-        let except = match &entry.run.task {
+        let offer = self.task_offer(entry);
+        self.emit_after(run, Output::Offer(offer));
+    }
+
+    pub(super) fn task_offer(&self, entry: &Entry) -> Offer {
+        let mut offer = self.offer_of(entry, entry.run.spec.queue.clone(), Work::Workflow);
+        offer.except = match &entry.run.task {
             Task::Retry(retry) => retry.tried.clone(),
             Task::Idle | Task::Scheduled { .. } => BTreeSet::new(),
         };
-        let mut offer = self.offer_of(entry, entry.run.spec.queue.clone(), Work::Workflow);
-        offer.except = except;
-        self.emit_after(run, Output::Offer(offer));
+        offer
     }
 
     pub(super) fn offer_activity(&mut self, run: RunId, scheduled: EventNumber) {
@@ -107,9 +112,8 @@ impl Shard {
         };
         self.starts += 1;
         let Some(entry) = self.memory.cache.get(run) else { return };
-        if let Some(at) = entry.run.turn_deadline(&self.limits) {
+        if let Some((at, start)) = entry.set_turn_alarm(&self.limits) {
             self.memory.alarms.set(at, Alarm::Turn(run, start));
-            entry.turn_alarm = Some((at, start));
         }
         let begins = given.previous == 0;
         let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);

@@ -3,6 +3,7 @@
 
 use abide_core::{
     command::Ask,
+    dispatch::{QueueKey, WorkKind},
     event::{Blocked, TaskFailureCause, UpdateOutcome, UpdateRequest},
     operation::{
         AnyAnswer, AwaitUpdate, CallError, ConflictPolicy, StartUpdate, Started, Ticket, Update,
@@ -172,4 +173,28 @@ fn a_start_with_an_update_uses_a_blocked_run_and_says_that_it_is() {
     assert!(!world.replies.contains_key(&ticket), "it waits");
     repair(&mut world, vec![accept("u"), complete("u")]);
     told(&mut world, ticket).expect("both are done");
+}
+
+/// Workers name queues freely, so a name costs no read unless there is something to find.
+#[test]
+fn a_new_build_is_a_reason_to_read_only_where_runs_are_held() {
+    let mut world = started();
+    world.signal("w", "go").unwrap();
+    let queue = |queue: &str, kind| {
+        let namespace = "default".into();
+        std::sync::Arc::new(QueueKey { namespace, queue: queue.into(), kind })
+    };
+    let announce = |world: &mut World, queue| {
+        let before = world.task_reads;
+        world.send(shard_of("w"), Message::NewBuild(queue, "repaired".into()));
+        world.task_reads - before
+    };
+    let own = world.offers.last().expect("the task is offered").queue.queue.clone();
+    assert_eq!(announce(&mut world, queue(&own, WorkKind::Workflow)), 0, "nothing is held");
+    block(&mut world);
+    assert_eq!(announce(&mut world, queue("other", WorkKind::Workflow)), 0);
+    assert_eq!(announce(&mut world, queue(&own, WorkKind::Activity)), 0);
+    assert!(announce(&mut world, queue(&own, WorkKind::Workflow)) > 0, "a run is blocked");
+    world.crash();
+    assert!(announce(&mut world, queue(&own, WorkKind::Workflow)) > 0, "it still is");
 }

@@ -12,7 +12,7 @@ use abide_core::{
     retry::RetryPolicy,
 };
 use abide_shard::message::Message;
-use abide_store::WorkflowRuns;
+use abide_store::RunFilter;
 
 use crate::harness::{Crash, World, shard_of, worker, workflow};
 
@@ -159,11 +159,9 @@ fn settled(world: &World) -> bool {
 }
 
 fn runs(world: &World, id: &str) -> Vec<abide_store::rows::RunRow> {
-    let workflow = workflow(id);
-    let of =
-        WorkflowRuns { namespace: workflow.namespace, workflow: workflow.workflow, before: None };
-    let mut runs = world.tables.runs_of(shard_of(id), &of, 99);
-    runs.reverse();
+    let workflow = Some(workflow(id).workflow);
+    let mut runs = world.tables.runs(&RunFilter { workflow, ..RunFilter::default() }, 99);
+    runs.sort_by_key(|row| row.ordinal);
     runs
 }
 
@@ -191,7 +189,15 @@ fn child(parent_close: ParentClosePolicy) -> Ask {
     };
     let workflow = workflow(KID);
     let reuse = Default::default();
-    Ask::StartChild(Box::new(ChildSpec { workflow, spec, parent_close, reuse, retry_of: None }))
+    Ask::StartChild(Box::new(ChildSpec {
+        workflow,
+        spec,
+        parent_close,
+        reuse,
+        retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
+    }))
 }
 
 fn awaits(facts: &[Fact]) -> Vec<Ask> {

@@ -9,7 +9,7 @@ use abide_core::{
     event::{ChildSpec, DeliveryFailure, Fact, Parent, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
     limits::Limits,
-    operation::Terminate,
+    operation::{CallError, Signal, Terminate},
     report::Report,
 };
 use abide_shard::message::{EffectKey, Envelope, Mail, Message, Notice};
@@ -19,7 +19,7 @@ use abide_store::{
 };
 use bytes::Bytes;
 
-use crate::harness::{Reads, World, same_shard, shard_of, target, workflow};
+use crate::harness::{Reads, World, same_shard, shard_of, signal, target, workflow};
 
 fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
@@ -32,6 +32,8 @@ fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
         parent_close,
         reuse: Default::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }))
 }
 
@@ -68,6 +70,21 @@ fn a_child_starts_closes_and_its_parent_learns_of_both() {
         ["ChildInitiated", "ChildStarted", "TaskScheduled", "ChildCompleted"]
     );
     assert!(empty_boxes(&world));
+}
+
+#[test]
+fn a_recorded_retry_of_a_child_knows_which_attempt_it_is() {
+    for (attempt, expected) in [(0, 1), (3, 3)] {
+        let mut world = World::new();
+        world.start("parent");
+        let token = world.take_task();
+        let Ask::StartChild(mut spec) = child("kid", ParentClosePolicy::Abandon) else {
+            unreachable!()
+        };
+        spec.attempt = attempt;
+        world.complete(token, vec![Ask::StartChild(spec)]);
+        assert_eq!(world.run("kid").attempt, expected);
+    }
 }
 
 #[test]
@@ -119,6 +136,30 @@ fn no_child_is_started_under_the_id_of_another_run() {
     assert!(world.signal("victim", "a").is_ok());
     world.send(shard_of("victim"), start(RunId::of_child(RunId::MAX, 5, world.now)));
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 2, "its own id it may have");
+}
+
+/// A child of a taken id is refused on behalf of the run that has the id, which is not touched.
+#[test]
+fn an_answer_that_is_committed_for_a_run_does_not_end_that_it_is_set_aside() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let signal_call = || {
+        let (signal, extension) = (signal("a"), Default::default());
+        Signal { target: target("w"), signal, extension }
+    };
+    for _ in 0..3 {
+        world.commit_at_once = false;
+        world.call(shard_of("w"), signal_call());
+        world.commit_at_once = true;
+        world.commit(Err(CommitError::Refused("a row is too large".into())));
+        world.pass(Duration::from_secs(5));
+    }
+    assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
+    let parent = world.start("parent");
+    let token = take_task_of(&mut world, parent);
+    world.complete(token, vec![child("w", ParentClosePolicy::Abandon)]);
+    assert!(world.history("parent", parent).contains(&"ChildStartFailed"));
+    assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) released: usize,
     /// Whether the lease is valid.
     pub(crate) trusted: bool,
+    /// Number of reads of task rows.
+    pub(crate) task_reads: usize,
     /// Number of effects sent to other shards.
     pub(crate) delivered: usize,
     /// Whether effects sent to other shards are lost on their way.
@@ -124,6 +126,7 @@ impl World {
             halted: Vec::new(),
             released: 0,
             trusted: true,
+            task_reads: 0,
             delivered: 0,
             mail_lost: false,
             unmatched: 0,
@@ -168,6 +171,7 @@ impl World {
     fn carry_out(&mut self, id: ShardId, output: Output) -> Option<(ShardId, Message)> {
         match output {
             Output::Fetch(ticket, fetch) => {
+                self.task_reads += usize::from(matches!(fetch, Fetch::Tasks(..)));
                 let fetched = match self.reads {
                     Reads::Answered | Reads::Held => Ok(self.fetch(id, fetch)),
                     Reads::Failing => Err(ReadError::Unavailable("no answer".into())),

@@ -1,5 +1,6 @@
 //! What a shard does, one rule per test, on the store in memory.
 
+mod absent;
 mod blocked;
 mod clocks;
 mod closing;

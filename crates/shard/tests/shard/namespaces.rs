@@ -32,6 +32,8 @@ fn start_child(workflow: WorkflowKey) -> Ask {
         parent_close: ParentClosePolicy::Terminate,
         reuse: Default::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }))
 }
 

@@ -41,6 +41,8 @@ fn child(id: &str) -> Ask {
         parent_close: Default::default(),
         reuse: Default::default(),
         retry_of: None,
+        attempt: 0,
+        recorded_retry: None,
     }))
 }
 

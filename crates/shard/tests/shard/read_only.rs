@@ -121,7 +121,7 @@ fn a_read_that_waited_for_a_write_which_failed_is_told_what_is_stored() {
     world.commit(Err(full()));
     refused(world.replies.remove(&end).expect("it is answered at once"));
     match world.replies.remove(&read) {
-        Some(Ok(AnyAnswer::Description(run))) => assert!(run.status.open()),
+        Some(Ok(AnyAnswer::Description(run))) => assert!(run.status.is_open()),
         other => panic!("not described: {other:?}"),
     }
 }

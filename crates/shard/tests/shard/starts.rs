@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
+    dispatch::Dispatch,
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
-    operation::{AnyAnswer, Begin, CallError, ConflictPolicy, Describe, Start, Started},
+    operation::{
+        AnyAnswer, Begin, CallError, ConflictPolicy, Describe, Query, QueryRequest, Start, Started,
+    },
     payload::Payload,
     run::Refusal,
     time::Timestamp,
@@ -57,6 +60,27 @@ fn a_delay_is_counted_from_the_start_by_the_engine() {
     start(&mut world, |call| call.begin = Begin::After(delay)).unwrap();
     let run = world.run("w");
     assert_eq!(run.first_task_at, Some(run.started_at.saturating_add(delay)));
+}
+
+#[test]
+fn a_run_that_has_not_begun_refuses_queries_until_it_has() {
+    let mut world = World::new();
+    let delay = Duration::from_secs(60);
+    start(&mut world, |call| call.begin = Begin::After(delay)).unwrap();
+    let begins_at = world.run("w").started_at.saturating_add(delay);
+    let query = |world: &mut World| {
+        let query = QueryRequest::new("status", Vec::new());
+        world.call(shard_of("w"), Query { target: target("w"), query })
+    };
+    let early = query(&mut world);
+    let refused = world.replies[&early].as_ref().unwrap_err();
+    assert_eq!(*refused, CallError::Refused(Refusal::NotBegun { begins_at }));
+    world.pass(delay);
+    let waiting = query(&mut world);
+    assert!(!world.replies.contains_key(&waiting));
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    assert!(matches!(world.take("session"), Dispatch::Query { .. }));
 }
 
 #[test]
@@ -190,7 +214,10 @@ fn bad_requests_say_what_is_wrong_and_change_nothing() {
     let text = "workflow type has 1001 bytes, the limit is 1000";
     assert_eq!(reply.unwrap_err().to_string(), text);
     let reply = start(&mut world, |call| call.spec.cron = Some("soon".into()));
-    assert_eq!(reply.unwrap_err().to_string(), "cron \"soon\" is not a cron expression");
+    assert_eq!(
+        reply.unwrap_err().to_string(),
+        "cron \"soon\" is not a cron expression: it has 1 of the 5 fields minute, hour, day, month, weekday"
+    );
     let reply = world.ask(shard_of("w"), Describe { target: target("w") });
     assert_eq!(reply.unwrap_err(), CallError::NotFound);
     assert!(world.tables.runs(&RunFilter::default(), 1).is_empty());

@@ -21,7 +21,7 @@ use abide_shard::message::Message;
 use abide_store::rows::LogLimit;
 use bytes::Bytes;
 
-use crate::harness::{World, activity, shard_of, target, worker};
+use crate::harness::{World, activity, same_shard, shard_of, target, worker};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -59,6 +59,26 @@ fn an_eager_start_is_in_the_row_that_schedules_the_activity() {
     assert_eq!(rows.len(), 2);
     assert!(!rows[1].notes.is_empty(), "the start is a note of the same row");
     assert!(resolve(&mut world, token).is_ok());
+}
+
+#[test]
+fn an_eager_activity_that_ends_before_it_is_sent_is_not_sent() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    world.commit_at_once = false;
+    let completion = TaskCompletion {
+        commands: vec![Command::from(activity("a", Delivery::AtMostOnce))],
+        eager_activities: 1,
+        ..TaskCompletion::default()
+    };
+    let completed = world.say(shard_of("w"), Report::CompleteTask(token, Box::new(completion)));
+    let done = AttemptReport::Resolved(Resolution::Completed(Vec::new()));
+    let ended = world.call(shard_of("w"), ReportAttempt { attempt: by_id("a"), report: done });
+    world.commit_at_once = true;
+    world.commit(Ok(()));
+    assert!(world.acknowledged[&completed].is_ok() && world.replies[&ended].is_ok());
+    assert!(world.dispatches.is_empty(), "{:?}", world.dispatches);
 }
 
 #[test]
@@ -107,6 +127,53 @@ fn a_worker_that_comes_back_in_time_keeps_its_attempt_over_a_restart() {
     assert!(matches!(world.report(shard_of("w"), present), Ok(ReportAnswer::Alive { .. })));
     world.pass(2 * GRACE);
     assert!(resolve(&mut world, token).is_ok());
+}
+
+/// Heartbeats may come before the worker has heard of the restart and presents its attempts.
+#[test]
+fn heartbeats_after_a_restart_put_off_the_loss_of_an_attempt() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    let almost = GRACE - Duration::from_nanos(1);
+    for _ in 0..3 {
+        world.pass(almost);
+        let beat = Report::Heartbeat(token.clone(), Vec::new());
+        assert!(matches!(world.report(shard_of("w"), beat), Ok(ReportAnswer::Alive { .. })));
+    }
+    world.pass(almost);
+    assert!(world.offers.is_empty(), "its worker was there a moment ago");
+    world.pass(Duration::from_nanos(1));
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+#[test]
+fn a_late_heartbeat_of_a_lost_worker_does_not_keep_its_attempt() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.offers.clear();
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    let beat = Report::Heartbeat(token.clone(), Vec::new());
+    assert!(matches!(world.report(shard_of("w"), beat), Ok(ReportAnswer::Alive { .. })));
+    world.pass(GRACE);
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+/// The session may have ended while the shard was away, so that the shard has not heard of it.
+#[test]
+fn a_heartbeat_that_is_first_after_a_restart_does_not_keep_an_attempt() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.crash();
+    // It is so large that it is written, which touches the activity.
+    let beat = Report::Heartbeat(token.clone(), vec![Payload::new(vec![7; 20_000])]);
+    assert!(matches!(world.report(shard_of("w"), beat), Ok(ReportAnswer::Alive { .. })));
+    world.pass(GRACE);
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
 }
 
 #[test]
@@ -300,6 +367,45 @@ fn inputs_over_the_buffer_wait_unacknowledged_until_the_task_ends() {
     assert!(matches!(world.replies[&waiting], Ok(AnyAnswer::Done(Done { .. }))));
     let signals = world.history("w", run).iter().filter(|name| **name == "SignalReceived").count();
     assert_eq!(signals, 2);
+}
+
+#[test]
+fn queries_of_one_run_are_bounded_and_those_of_others_are_not_touched() {
+    let mut world = World::with_limits(Limits { run_waiters: 1, ..Limits::default() });
+    world.start("w");
+    let other = same_shard("w");
+    world.start(&other);
+    let query = |world: &mut World, id: &str| {
+        let query = QueryRequest::new("status", Vec::new());
+        world.call(shard_of("w"), Query { target: target(id), query })
+    };
+    let first = query(&mut world, "w");
+    let second = query(&mut world, "w");
+    assert!(matches!(world.replies[&second], Err(CallError::Overloaded)));
+    let others = query(&mut world, &other);
+    world.send(shard_of("w"), Message::Forget(first));
+    let third = query(&mut world, "w");
+    assert!(!world.replies.contains_key(&others) && !world.replies.contains_key(&third));
+}
+
+/// Parked requests are accounted to their callers, so they go with them.
+#[test]
+fn a_parked_request_is_dropped_when_its_caller_leaves() {
+    let mut world = World::with_limits(Limits { buffered_bytes: 0, ..Limits::default() });
+    let run = world.start("w");
+    let token = world.take_task();
+    let call = Signal {
+        target: target("w"),
+        signal: abide_core::event::SignalReceived { name: "signal".into(), ..Default::default() },
+        extension: Default::default(),
+    };
+    let left = world.call(shard_of("w"), call.clone());
+    let stays = world.call(shard_of("w"), call);
+    world.send(shard_of("w"), Message::Forget(left));
+    world.complete(token, Vec::new());
+    assert!(matches!(world.replies[&stays], Ok(AnyAnswer::Done(Done { .. }))));
+    let signals = world.history("w", run).iter().filter(|name| **name == "SignalReceived").count();
+    assert_eq!(signals, 1);
 }
 
 /// A report from outside arrives before the store's answer: the attempt is not sent to a worker, and its

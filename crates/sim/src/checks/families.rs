@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use abide_core::{
     effect::{Action, RunOutcome},
-    event::{ChildInitiated, Fact, ParentClosePolicy, RunReference},
+    event::{ChildInitiated, ChildSpec, Fact, ParentClosePolicy, RunReference},
+    failure::{Failure, TimeoutKind},
     ids::{EventNumber, RunId, WorkflowKey},
+    retry::{RetryDecision, RetryState},
 };
 
 use super::{
@@ -27,7 +29,7 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
         let Fact::ChildInitiated(initiated) = &event.body.fact else { continue };
         let news = news_of(parent, event.number);
         let chain: Vec<_> = chains::from(ledger, initiated.run).collect();
-        let judged = description_matches(parent, &chain, &news)
+        let judged = description_matches(parent, initiated, &chain, &news)
             .and_then(|()| left_as_agreed(parent, initiated, &chain, &news));
         judged.map_err(|what| {
             let what = format!("child {}: {what}", event.number);
@@ -45,7 +47,35 @@ struct News {
     closed: Option<(RunId, RunOutcome)>,
 }
 
-fn description_matches(parent: &Story, chain: &[&Story], news: &News) -> Result<(), &'static str> {
+/// The outcome of a child as its parent records it. Only the parent knows of the retries that it makes.
+fn told(initiated: &ChildInitiated, outcome: &RunOutcome) -> RunOutcome {
+    let ChildSpec { attempt, recorded_retry, .. } = &initiated.child;
+    let Some(policy) = recorded_retry else { return outcome.clone() };
+    let state = |failure: &Failure| match policy.judge((*attempt).max(1), failure) {
+        RetryDecision::After(_) => RetryState::InProgress,
+        RetryDecision::Stop(state) => state,
+    };
+    match outcome.clone() {
+        RunOutcome::Failed { failure, .. } => {
+            let retry_state = state(&failure);
+            RunOutcome::Failed { failure, retry_state }
+        }
+        RunOutcome::TimedOut { .. } => {
+            let retry_state = state(&Failure::timeout(TimeoutKind::StartToClose));
+            RunOutcome::TimedOut { retry_state }
+        }
+        outcome @ (RunOutcome::Completed(_)
+        | RunOutcome::Cancelled(_)
+        | RunOutcome::Terminated { .. }) => outcome,
+    }
+}
+
+fn description_matches(
+    parent: &Story,
+    initiated: &ChildInitiated,
+    chain: &[&Story],
+    news: &News,
+) -> Result<(), &'static str> {
     let Some(child) = chain.last().map(|story| &story.run) else {
         return match news {
             News { closed: Some(_), .. } => Err("the parent has its close, but it never ran"),
@@ -55,7 +85,10 @@ fn description_matches(parent: &Story, chain: &[&Story], news: &News) -> Result<
     };
     match &news.closed {
         Some((run, _)) if child.id != *run => Err("the parent has recorded another run"),
-        Some((_, outcome)) if child.outcome.as_ref() != Some(outcome) => {
+        Some((_, outcome))
+            if child.outcome.as_ref().map(|outcome| told(initiated, outcome)).as_ref()
+                != Some(outcome) =>
+        {
             Err("the parent has recorded another outcome")
         }
         None if news.start_failed => {

@@ -8,10 +8,11 @@ use abide_core::{
     event::{Body, Event, Fact},
     ids::{EventNumber, RunId, ShardId, WorkflowKey},
     note::{Note, Record},
-    run::{Description, FoldError, Run},
+    run::{Description, FoldError, Run, TimerKey},
     time::Timestamp,
 };
 use abide_store::{Batch, Write, rows::LogRow};
+use bytes::Bytes;
 
 use super::{Check, Checked, Violation, chains, races, records, waits, writers};
 
@@ -28,7 +29,7 @@ pub struct Ledger {
     /// Rows of waits and due times.
     pub rows: waits::Rows,
     /// Timers that fired in the last batch, with their due times.
-    pub fired: Vec<(RunId, Timestamp)>,
+    pub fired: Vec<(RunId, Bytes, Timestamp)>,
 }
 
 /// One run according to its log.
@@ -92,7 +93,8 @@ impl Ledger {
         let latest = self.latest;
         self.fired.extend(records.iter().filter_map(|record| match record {
             Record::Event(Event { body: Body { fact: Fact::TimerFired(fired), .. }, .. }) => {
-                Some((row.run, fired.fire_at))
+                let timer = TimerKey::Timer(fired.timer.clone()).to_bytes();
+                Some((row.run, timer, fired.fire_at))
             }
             Record::Event(_) | Record::Note(_) => None,
         }));

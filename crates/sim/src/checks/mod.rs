@@ -3,6 +3,7 @@
 //! - `ledger`: the committed state, folded as it is written. Everything else is compared with it.
 //! - `records`: every record fits what came before it; numbers, times, order, timers, activities.
 //! - `writers`: who may write, and that rows and snapshots match the log.
+//! - `keys`: a key stands for one request.
 //! - `promises`: what callers were told is in the store, once.
 //! - `dispatches`: work is durable before workers get it, and never dispatched twice where that is
 //!   forbidden.
@@ -10,6 +11,7 @@
 //! - `races`: order in history decides between a wait and its deadline.
 //! - `signals`: code reads each signal once, and waits for none that has arrived.
 //! - `families`: parents and children, effects on other workflows.
+//! - `borders`: commands between namespaces.
 //! - `chains`: runs of one workflow follow each other, one at a time.
 //! - `updates`: an update has one outcome, the same for all callers.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
@@ -25,11 +27,13 @@ use std::fmt;
 
 use abide_core::ids::RunId;
 
+pub mod borders;
 pub mod chains;
 pub mod cleanups;
 pub mod crowds;
 pub mod dispatches;
 pub mod families;
+pub mod keys;
 pub mod ledger;
 pub mod promises;
 pub mod races;
@@ -122,6 +126,8 @@ checks! {
     NothingLost = "nothing acknowledged is lost",
     /// No input is applied twice.
     NothingTwice = "nothing is applied twice",
+    /// A key stands for one request.
+    Keys = "a key is one request",
     /// Descriptions of a run match its log.
     Shown = "shown is folded",
     /// Work is durable before a worker gets it.
@@ -136,6 +142,8 @@ checks! {
     Races = "first in history wins",
     /// A parent knows the state of its children.
     Families = "parent and child agree",
+    /// A command reaches another namespace only if that accepts it.
+    Borders = "namespaces have borders",
     /// Runs of a workflow are a chain with one current run.
     Chains = "chain of runs",
     /// An update has one outcome.
@@ -168,6 +176,8 @@ checks! {
     Reads = "no answer is old",
     /// A worker gets no more work than it has credit for, and no credit is lost.
     Credits = "credit is conserved",
+    /// A worker that does not read gets little.
+    Unread = "little waits unread",
     /// All shards learn of the end of a session.
     Sessions = "lost sessions hold nothing",
     /// No machine panics.

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
-    event::{Fact, Initiator, Mover, SignalReceived},
+    event::{Fact, Initiator, Mover, SignalReceived, UpdateRequest},
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     operation::{
         AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
         RunTarget, Signal, Start, Started, Update, UpdateAnswer,
     },
-    run::{Resolution, Stage, Update as KnownUpdate},
+    run::{Refusal, Resolution, Stage, Update as KnownUpdate},
 };
 use bytes::Bytes;
 
 use super::{
-    Check, Checked, Violation,
+    Check, Checked, Violation, keys,
     ledger::{Ledger, Story},
     updates::{self, Outcomes},
 };
@@ -30,6 +30,7 @@ pub struct Promises {
     /// By workflow, key and text: a key that was reused for another signal acknowledges nothing.
     signals: BTreeSet<(WorkflowKey, Key, Bytes)>,
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
+    uses: keys::Uses,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
     outcomes: Outcomes,
     rejected: BTreeSet<(WorkflowKey, UpdateId)>,
@@ -54,10 +55,12 @@ impl Promises {
                 self.check_start(ledger, start, *run, *started)?;
                 match (&start.update, update) {
                     (Some(asked), Some(Ok(answer))) => {
-                        self.check_update(ledger, &start.workflow, &asked.update, answer)
+                        let asked = (&asked.update, Some(&asked.request));
+                        self.check_update(ledger, &start.workflow, asked, answer)
                     }
-                    (Some(asked), Some(Err(error))) => {
-                        updates::aborted(ledger, &asked.update, error)
+                    (Some(with), Some(Err(error))) => {
+                        self.check_key(asked, error)?;
+                        updates::aborted(ledger, &with.update, error)
                     }
                     (_, None) | (None, _) => Ok(()),
                 }
@@ -97,10 +100,13 @@ impl Promises {
                 durable(story, move_is_there(story, identity), "the timer's move")
             }
             (
-                RunOperation::Update(Update { target, update, .. })
-                | RunOperation::AwaitUpdate(AwaitUpdate { target, update, .. }),
+                RunOperation::Update(Update { target, update, request, .. }),
                 AnyAnswer::Update(answer),
-            ) => self.check_update(ledger, &target.workflow, update, answer),
+            ) => self.check_update(ledger, &target.workflow, (update, Some(request)), answer),
+            (
+                RunOperation::AwaitUpdate(AwaitUpdate { target, update, .. }),
+                AnyAnswer::Update(answer),
+            ) => self.check_update(ledger, &target.workflow, (update, None), answer),
             (RunOperation::ReportAttempt(asked), AnyAnswer::Done(Done { run, .. })) => {
                 self.check_report(ledger, &asked.attempt, &asked.report, *run)
             }
@@ -112,6 +118,19 @@ impl Promises {
                 let what = format!("at event {}: it never was so: {shown:?}", shown.last_event);
                 Err(Violation::of(Check::Shown, shown.run, what))
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// A client sends a request.
+    pub fn asks(&mut self, asked: &RunOperation) {
+        self.uses.asks(asked);
+    }
+
+    /// Checks the refusal of a request by its key.
+    pub fn check_key(&self, asked: &RunOperation, error: &CallError) -> Checked {
+        match error {
+            CallError::Refused(Refusal::KeyReused(key)) => self.uses.refused(asked, key.as_str()),
             _ => Ok(()),
         }
     }
@@ -149,6 +168,7 @@ impl Promises {
         let story = story(ledger, run)?;
         if let Some(key) = start.key.as_ref().filter(|_| started) {
             durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
+            keys::start_is_the_one(ledger, run, start)?;
             self.starts.insert((start.workflow.clone(), key.clone()), run);
         }
         if let Some(signal) = &start.signal
@@ -189,7 +209,7 @@ impl Promises {
         &mut self,
         ledger: &Ledger,
         workflow: &WorkflowKey,
-        update: &UpdateId,
+        (update, request): (&UpdateId, Option<&UpdateRequest>),
         answer: &UpdateAnswer,
     ) -> Checked {
         let name = (workflow.clone(), update.clone());
@@ -200,6 +220,9 @@ impl Promises {
             UpdateAnswer::Reached { run, stage } => {
                 let story = story(ledger, *run)?;
                 durable(story, update_fits(story, update, stage), "the update's stage")?;
+                if let Some(request) = request {
+                    keys::update_is_the_one(ledger, (*run, stage), update, request)?;
+                }
                 if let Stage::Completed(outcome) = stage {
                     self.outcomes.tell(story, update, outcome)?;
                 }

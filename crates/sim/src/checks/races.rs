@@ -72,7 +72,7 @@ fn wrong(story: &Story, what: String) -> Violation {
 
 /// How a condition wait ended.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum RaceEnd {
     Satisfied,
     TimedOut,
     Cancelled,
@@ -80,18 +80,18 @@ enum End {
 
 /// The wait that an event ends, identified by the event that opened it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others end no condition wait")]
-const fn end_of(fact: &Fact) -> Option<(EventNumber, End)> {
+const fn end_of(fact: &Fact) -> Option<(EventNumber, RaceEnd)> {
     match fact {
-        Fact::WaitSatisfied(end) => Some((end.opened, End::Satisfied)),
-        Fact::WaitTimedOut(end) => Some((end.opened, End::TimedOut)),
-        Fact::WaitCancelled(end) => Some((end.opened, End::Cancelled)),
+        Fact::WaitSatisfied(end) => Some((end.opened, RaceEnd::Satisfied)),
+        Fact::WaitTimedOut(end) => Some((end.opened, RaceEnd::TimedOut)),
+        Fact::WaitCancelled(end) => Some((end.opened, RaceEnd::Cancelled)),
         _ => None,
     }
 }
 
 /// A satisfied wait has its timer cancelled right before, or the firing comes after the winner; one
 /// that timed out has its firing before.
-fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: End) -> Judged {
+fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: RaceEnd) -> Judged {
     let Some(Fact::WaitOpened(WaitOpened { spec, .. })) = fact(events, opened) else {
         return Err(format!("event {end} ends a wait that event {opened} did not open"));
     };
@@ -107,17 +107,19 @@ fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: E
     let winner = winner(events, spec.condition.key.as_deref());
     let reached = winner.known().filter(|reached| *reached < end);
     match how {
-        End::Satisfied if winner != Winner::Untold && reached.is_none() => {
+        RaceEnd::Satisfied if winner != Winner::Untold && reached.is_none() => {
             wrong("it does not hold")
         }
-        End::Satisfied if fired.zip(reached).is_some_and(|(fired, reached)| fired < reached) => {
+        RaceEnd::Satisfied
+            if fired.zip(reached).is_some_and(|(fired, reached)| fired < reached) =>
+        {
             wrong("it is satisfied, but its deadline came first")
         }
-        End::TimedOut if fired.is_none() => wrong("it timed out, but its timer has not fired"),
-        End::TimedOut if fired.zip(reached).is_some_and(|(fired, reached)| reached < fired) => {
+        RaceEnd::TimedOut if fired.is_none() => wrong("it timed out, but its timer has not fired"),
+        RaceEnd::TimedOut if fired.zip(reached).is_some_and(|(fired, reached)| reached < fired) => {
             wrong("it timed out, but it held before its deadline")
         }
-        End::Satisfied | End::TimedOut | End::Cancelled => Ok(()),
+        RaceEnd::Satisfied | RaceEnd::TimedOut | RaceEnd::Cancelled => Ok(()),
     }
 }
 
@@ -201,11 +203,13 @@ fn is_push(fact: &Fact) -> bool {
 }
 
 /// Whether the event reschedules the timer, or is its firing.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others move no deadline")]
 fn concerns(fact: &Fact, timer: &TimerId) -> bool {
     match fact {
         Fact::TimerFired(fired) => fired.timer == *timer,
         Fact::TimerRescheduled(moved) => moved.timer == *timer,
-        fact => is_push(fact),
+        Fact::SignalReceived(signal) => ["push", "pull"].contains(&signal.name.as_str()),
+        _ => false,
     }
 }
 
@@ -414,6 +418,8 @@ mod tests {
         assert!(pushes(vec![push(), firing()], &[taken]), "it is still waited for");
         assert!(pushes(vec![push(), firing(), armed_again()], &[taken]));
         assert!(pushes(vec![firing(), push()], &[slept, late]));
+        let pull = || signal("pull", "1");
+        assert!(pushes(vec![push(), pull(), firing()], &[taken, slept]), "it was moved again");
         assert!(pushes(vec![push(), firing()], &["push=p, t Err(Past)", slept]));
         assert!(!pushes(vec![push(), firing()], &[taken, slept]), "the old deadline came");
     }

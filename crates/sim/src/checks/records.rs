@@ -148,7 +148,7 @@ fn move_is_allowed(run: &Run, event: &Event, moved: &TimerRescheduled) -> Checke
     };
     let Mover::Outside { received_at, .. } = &moved.by else { return Ok(()) };
     let guards = timer.spec.guards;
-    if moved.fire_at.never() || timer.spec.optional() {
+    if moved.fire_at.is_never() || timer.spec.optional() {
         return wrong("a wait without a deadline gets one, or one with a deadline loses it");
     }
     if moved.fire_at < *received_at {

@@ -20,7 +20,7 @@ struct SagaActivity {
 
 /// One saga according to history, by index of the step.
 #[derive(Debug, Default)]
-struct Told {
+struct SagaReport {
     done: BTreeMap<usize, SagaActivity>,
     undone: BTreeMap<usize, SagaActivity>,
     at_once: bool,
@@ -38,7 +38,7 @@ pub fn sagas_are_undone_once(story: &Story, steps: &[String]) -> Checked {
     Ok(())
 }
 
-fn judge(saga: &Told, said: Option<&str>) -> Result<(), String> {
+fn judge(saga: &SagaReport, said: Option<&str>) -> Result<(), String> {
     for (index, undo) in &saga.undone {
         let done = saga.done.get(index).and_then(|done| done.over);
         if !done.is_some_and(|(at, succeeded)| succeeded && at < undo.scheduled) {
@@ -87,8 +87,8 @@ fn name_of(named: &str) -> Option<(usize, usize, bool)> {
     Some((number, index, parts.next()? == "at once"))
 }
 
-fn sagas_of(story: &Story) -> Result<BTreeMap<usize, Told>, String> {
-    let mut sagas: BTreeMap<usize, Told> = BTreeMap::new();
+fn sagas_of(story: &Story) -> Result<BTreeMap<usize, SagaReport>, String> {
+    let mut sagas: BTreeMap<usize, SagaReport> = BTreeMap::new();
     for event in &story.events {
         let Some((activity_type, (number, index, at_once))) = work_of(event) else { continue };
         let saga = sagas.entry(number).or_default();

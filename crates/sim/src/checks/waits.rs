@@ -267,7 +267,8 @@ impl<'a> OpenWaits<'a> {
         let run = &story.run;
         let others = run.due_keys().into_iter().filter(|key| !matches!(key, TimerKey::Timer(_)));
         let others = others.filter_map(|key| Some((key.to_bytes(), run.due(&key)?)));
-        let timers = self.timers.iter().filter(|(_, timer)| !timer.firing && !timer.until.never());
+        let timers =
+            self.timers.iter().filter(|(_, timer)| !timer.firing && !timer.until.is_never());
         let timers =
             timers.map(|(id, timer)| (TimerKey::Timer((*id).clone()).to_bytes(), timer.until));
         others.chain(timers).collect()

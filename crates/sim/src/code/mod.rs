@@ -33,7 +33,10 @@ pub use self::{
     scopes::CLEANUP_STEPS,
     workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world, make_value, waits_for_handlers},
 };
-use crate::programs::{Program, Quirk};
+use crate::{
+    names,
+    programs::{Program, Quirk},
+};
 
 /// A run in a worker's cache.
 #[derive(Debug)]
@@ -148,12 +151,31 @@ impl Machine {
 
 impl Code for RunCode {
     fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command> {
+        let at = match &step {
+            Step::Signal { signal, .. } if self.program.quirk == Some(Quirk::LaterClock) => {
+                signal.received_at
+            }
+            _ => at,
+        };
         let mut asked = workflow::with_program(&self.program, || self.code.advance(at, step));
         if self.program.quirk == Some(Quirk::MoveIgnored) {
             asked.retain(|command| !matches!(command.ask, Ask::RescheduleTimer { .. }));
         }
+        asked.iter_mut().for_each(send_home);
         asked
     }
+}
+
+/// The SDK knows workflows of its own namespace only. The id of a workflow tells its true one.
+fn send_home(command: &mut Command) {
+    let workflow = match &mut command.ask {
+        Ask::StartChild(child) => &mut child.workflow,
+        Ask::SignalExternal { target, .. } | Ask::CancelExternal { target, .. } => {
+            &mut target.workflow
+        }
+        _ => return,
+    };
+    *workflow = names::key(workflow.workflow.as_str());
 }
 
 impl std::fmt::Debug for RunCode {

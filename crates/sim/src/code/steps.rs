@@ -55,7 +55,7 @@ pub(super) fn follow<'a, const N: usize>(
             Node::Scope { body, cancel_after } => scopes::scope(ctx, body, *cancel_after).await,
             Node::Shield { body, timeout } => scopes::shield(ctx, body, *timeout).await,
             Node::SignalExternal { workflow, name } => {
-                let other = ctx.external(workflow.as_str());
+                let other = ctx.external::<Scripted<0>>(workflow.as_str());
                 let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
                 record_outcome(ctx, workflow, sent.map(|()| "signalled".into()))
             }
@@ -83,7 +83,7 @@ pub(super) fn follow<'a, const N: usize>(
                 }))
             }
             Node::ContinueAsNew { .. } => Ok(()),
-            Node::Fail => Err(Stop(Error::fail("drawn"))),
+            Node::Fail => Err(Stop(Error::new("drawn"))),
         }
     })
 }
@@ -152,7 +152,7 @@ async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) 
     let mut call =
         ctx.local_activity(definition, RawPayload::default()).retry(local.retry.clone().into());
     if let Some(longest) = local.longest_delay {
-        call = call.longest_delay_in_task(longest);
+        call = call.local_retry_threshold(longest);
     }
     record_outcome(ctx, "local", call.await.map(|payload| text(&payload)))
 }

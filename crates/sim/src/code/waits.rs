@@ -68,7 +68,7 @@ pub(super) async fn receive<const N: usize>(
     record_outcome(
         ctx,
         &what,
-        received.map(|outcome| shown_outcome(outcome.in_time().as_ref().map(text))),
+        received.map(|outcome| shown_outcome(outcome.ok().as_ref().map(text))),
     )
 }
 
@@ -85,7 +85,7 @@ async fn receive_any<const N: usize>(
         }
         None => ("any".into(), wait.await.map(Outcome::InTime)),
     };
-    let read = received.map(|outcome| outcome.in_time());
+    let read = received.map(|outcome| outcome.ok());
     let first = |payloads: &[_]| payloads.first().cloned().map(RawPayload).unwrap_or_default();
     let read = read.map(|signal| signal.map(|signal| text(&first(signal.payloads()))));
     record_outcome(ctx, &what, read.map(shown_outcome))
@@ -108,7 +108,7 @@ pub(super) async fn until<const N: usize>(
     record_outcome(
         ctx,
         &what,
-        held.map(|outcome| shown_outcome(outcome.in_time().map(|()| "held".into()))),
+        held.map(|outcome| shown_outcome(outcome.ok().map(|()| "held".into()))),
     )
 }
 

@@ -11,10 +11,11 @@ use std::{
 
 use abide_core::{payload::Payload, time::Timestamp};
 use abide_sdk::{
-    Condition, Context, Deadline, Error, MoveError, QueryDef, RawPayload, Registry, ReturnedError,
-    SignalDef, UpdateDef, Workflow,
+    Condition, Context, Deadline, Error, QueryDef, RawPayload, Registry, RescheduleError,
+    ReturnedError, SignalDef, UpdateDef, Workflow,
     approval::{self, Answer, Approvals, Approving, Receipt},
     condition,
+    context::{ChildHandle, ExternalWorkflow},
     definition::{
         QueryHandler, SignalCode, SignalHandler, UnfinishedHandlers, UpdateCode, UpdateHandler,
     },
@@ -33,7 +34,7 @@ use crate::programs::{Goal, Program};
 pub(super) const TRACE: &str = "trace";
 
 /// Signals with a handler; all others wait to be received.
-pub const HANDLED_SIGNALS: [&str; 4] = ["mark", "poke", "push", "decision"];
+pub const HANDLED_SIGNALS: [&str; 5] = ["mark", "poke", "push", "pull", "decision"];
 
 /// People who may decide requests.
 pub const APPROVERS: [&str; 3] = ["anna", "ben", "cleo"];
@@ -116,6 +117,8 @@ impl<const N: usize> Scripted<N> {
         SignalDef::new("mark", Arguments::one(), SignalCode::Apply(Self::mark));
     const PUSH: SignalDef<Self, (RawPayload,)> =
         SignalDef::new("push", Arguments::one(), SignalCode::Apply(Self::push));
+    const PULL: SignalDef<Self, (RawPayload,)> =
+        SignalDef::new("pull", Arguments::one(), SignalCode::Apply(Self::pull));
     const POKE: SignalDef<Self, (RawPayload,)> =
         SignalDef::new("poke", Arguments::one(), SignalCode::Task(poke));
     const DECISION: SignalDef<Self, (Answer,)> = approval::signal();
@@ -188,6 +191,14 @@ impl<const N: usize> Scripted<N> {
         self.note(format!("push={}, {timer} {pushed:?}", steps::text(&text)));
     }
 
+    /// Reschedules the oldest deadline to the time with which the text begins, in milliseconds.
+    fn pull(&mut self, text: RawPayload) {
+        let text = steps::text(&text);
+        let millis = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default();
+        let pulled = self.oldest_deadline().reset(Timestamp::from_unix_millis(millis));
+        self.note(format!("pull={text}, {pulled:?}"));
+    }
+
     fn may_vote(&self, voter: &RawPayload) -> Result<(), ReturnedError> {
         match steps::text(voter).as_str() {
             OUTSIDER => Err(ReturnedError::new("not allowed")),
@@ -207,7 +218,9 @@ impl<const N: usize> Scripted<N> {
         let millis = steps::text(&at).parse().map_err(|_| ReturnedError::new("that is no time"))?;
         let moved = self.oldest_deadline().reset(Timestamp::from_unix_millis(millis));
         self.note(format!("postpone={moved:?}"));
-        moved.map(|()| self.result()).map_err(|refused: MoveError| ReturnedError::new(refused))
+        moved
+            .map(|()| self.result())
+            .map_err(|refused: RescheduleError| ReturnedError::new(refused))
     }
 
     /// Outcomes of the steps so far.
@@ -225,6 +238,7 @@ impl<const N: usize> Workflow for Scripted<N> {
         &Self::STOP,
         &Self::MARK,
         &Self::PUSH,
+        &Self::PULL,
         &Self::POKE,
         &Self::DECISION,
     ];
@@ -237,6 +251,8 @@ impl<const N: usize> Workflow for Scripted<N> {
     type Arguments = ();
     type Input = ();
     type Output = RawPayload;
+    type Child = ChildHandle<Self>;
+    type External = ExternalWorkflow<Self>;
 
     fn init((): &()) -> Self {
         Self {

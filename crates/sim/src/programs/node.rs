@@ -40,6 +40,9 @@ pub enum Quirk {
     BoundIgnored,
     /// A deadline that code has rescheduled fires at its old time.
     MoveIgnored,
+    /// A signal is handled at the time at which the clock of another node saw it arrive, even if the
+    /// clock that numbered it was behind.
+    LaterClock,
 }
 
 /// What a run does after it was cancelled.

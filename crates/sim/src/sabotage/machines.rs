@@ -42,11 +42,13 @@ impl Saboteur {
             NodeInput::Called(_) => self.bug == Some(Bug::UntoldLink),
             NodeInput::StreamEnded { .. } => self.strikes(Bug::UntoldStreamEnd),
             NodeInput::Unmatched(..) => self.strikes(Bug::LostCredit),
+            NodeInput::Hold { .. } => self.bug == Some(Bug::HoldIgnored),
+            NodeInput::Resume { .. } => self.bug == Some(Bug::LostResume),
             NodeInput::Undelivered(..) => self.bug == Some(Bug::LostUndelivered),
-            NodeInput::Heard(_, PeerMessage::Unmatched(..)) => self.strikes(Bug::LostLoan),
-            NodeInput::Heard(_, PeerMessage::Declined(_)) => self.strikes(Bug::LostDecline),
-            NodeInput::Heard(_, PeerMessage::Dispatch(..)) => self.strikes(Bug::LostForeignWork),
-            NodeInput::Heard(_, PeerMessage::Matched(..)) => self.strikes(Bug::LostForeignMatch),
+            NodeInput::Received(_, PeerMessage::Unmatched(..)) => self.strikes(Bug::LostLoan),
+            NodeInput::Received(_, PeerMessage::Declined(_)) => self.strikes(Bug::LostDecline),
+            NodeInput::Received(_, PeerMessage::Dispatch(..)) => self.strikes(Bug::LostForeignWork),
+            NodeInput::Received(_, PeerMessage::Matched(..)) => self.strikes(Bug::LostForeignMatch),
             _ => false,
         };
         (!lost).then_some(input)

@@ -51,6 +51,7 @@ impl Saboteur {
                 {
                     moved.key = None;
                 }
+                self.take_for_first(operation);
             }
             _ => {}
         }
@@ -111,6 +112,11 @@ impl Saboteur {
                 }
                 _ => {}
             },
+            Output::Reply(_, Err(CallError::Blocked(_)))
+                if self.bug == Some(Bug::BlockedUntold) =>
+            {
+                return vec![];
+            }
             Output::Reply(_, Ok(reply)) => self.alter_reply(reply),
             Output::Reply(_, reply @ Err(CallError::Refused(Refusal::StaleAttempt)))
                 if self.bug == Some(Bug::AnsweredTwice) =>
@@ -168,6 +174,9 @@ impl Saboteur {
 
     /// The request of a client at its `attempt`.
     pub fn repeated(&mut self, mut asked: RunOperation, attempt: u32) -> RunOperation {
+        if attempt > 1 {
+            self.change_content(&mut asked);
+        }
         if attempt > 1 && self.bug == Some(Bug::KeyDropped) {
             match &mut asked {
                 RunOperation::Signal(Signal { signal, .. }) => signal.key = None,

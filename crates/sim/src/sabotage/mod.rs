@@ -3,6 +3,7 @@
 //! the checks must find it within a stated number of seeds.
 //!
 //! - `batches`: what is written.
+//! - `keys`: how requests with a known key are taken.
 //! - `machines`: inputs and outputs of the node machines.
 //! - `messages`: inputs and outputs of the shard machines.
 //! - `nodes`: how nodes share the shards.
@@ -19,9 +20,10 @@ use abide_core::{
 use abide_shard::message::Output;
 use bytes::Bytes;
 
-use crate::rng::Rng;
+use crate::{checks::borders::Accepted, rng::Rng};
 
 mod batches;
+mod keys;
 mod machines;
 mod messages;
 mod nodes;
@@ -121,6 +123,8 @@ bugs! {
         "A machine is woken with a clock that is ahead, so timers fire early.",
     ClockNeverBack "clock-never-back" 50
         "A machine holds on to the latest time that a clock has shown.",
+    LaterClock "later-clock" 500
+        "A signal is handled at a later time than that of its event, because another clock saw it arrive.",
     OldDeadline "old-deadline" 100
         "A timer that was postponed fires at its original deadline.",
     Oversleeping "oversleeping" 100
@@ -145,12 +149,24 @@ bugs! {
         "A parent gets another outcome of its child than the recorded one.",
     IgnoredParentClose "ignored-parent-close" 500
         "What a closed parent does to its children is acknowledged but not done.",
+    BorderOpen "border-open" 200
+        "A namespace accepts commands of another, although it is not configured to.",
+    BorderShut "border-shut" 200
+        "A namespace refuses commands of another, although it is configured to accept them.",
     LostSuccessor "lost-successor" 100
         "A run closes, and the run that follows it is not written.",
     KeptOpen "kept-open" 200
         "A start that ends the open run of the workflow leaves it open.",
     KeyDropped "key-dropped" 200
         "A repeated request has lost its key.",
+    ReusedSignalKey "reused-signal-key" 500
+        "A signal with the key of another is acknowledged as that one.",
+    ReusedUpdateId "reused-update-id" 500
+        "An update with the id of another is acknowledged as that one.",
+    ReusedStartKey "reused-start-key" 500
+        "A start with the key of another is acknowledged as that one.",
+    RepeatRefused "repeat-refused" 200
+        "A repeated request is refused as one that reuses its key.",
     MoveWithoutKey "move-without-key" 500
         "A repeated reschedule of a timer is not recognised and applied again.",
     TamperedToken "tampered-token" 2000
@@ -199,6 +215,8 @@ bugs! {
         "The caller of an update gets another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100
         "A rejected update is acknowledged to its caller as accepted.",
+    BlockedUntold "blocked-untold" 500
+        "The caller of an update is not told that the run is blocked.",
     AnswerWithoutLease "answer-without-lease" 1000
         "A node answers without checking its lease.",
     UnlistedShards "unlisted-shards" 200
@@ -217,6 +235,8 @@ bugs! {
         "A node does not notice that the link to another one is gone.",
     UntoldLink "untold-link" 1000
         "A node does not notice that another one begins a new link to it.",
+    OldLinkEnd "old-link-end" 500
+        "The late end of a link that was replaced counts as that of the new one.",
     UntoldStreamEnd "untold-stream-end" 200
         "A node does not notice that a worker's stream has ended.",
     UntoldShards "untold-shards" 200
@@ -237,8 +257,12 @@ bugs! {
         "Other nodes get stale information about credit last.",
     MatchedTwice "matched-twice" 50
         "A shard is notified twice that a worker takes its work.",
-    LostRefill "lost-refill" 200
+    LostRefill "lost-refill" 500
         "Shards do not learn that a queue has room again.",
+    HoldIgnored "hold-ignored" 200
+        "A worker that does not read is given more and more.",
+    LostResume "lost-resume" 500
+        "A worker that reads again is given nothing more.",
     OldStream "old-stream" 50
         "Work is sent on a stream that another one has replaced.",
     CallNotWoken "call-not-woken" 50
@@ -269,6 +293,7 @@ pub struct Saboteur {
     /// Machines of shards that were handed over.
     retired: BTreeMap<(usize, ShardId), u32>,
     remembered: machines::Remembered,
+    firsts: keys::Firsts,
 }
 
 impl Saboteur {
@@ -283,12 +308,22 @@ impl Saboteur {
             deadlines: waits::Deadlines::new(),
             retired: BTreeMap::new(),
             remembered: machines::Remembered::new(),
+            firsts: keys::Firsts::new(),
         }
     }
 
     /// Whether this bug is active and strikes now.
     fn strikes(&mut self, bug: Bug) -> bool {
         self.bug == Some(bug) && self.rng.chance(150)
+    }
+
+    /// Which commands between namespaces a shard accepts.
+    pub fn borders(&self, accepted: &Accepted) -> Accepted {
+        match self.bug {
+            Some(Bug::BorderOpen) => Accepted::all(),
+            Some(Bug::BorderShut) => Accepted::default(),
+            _ => accepted.clone(),
+        }
     }
 
     /// Outputs that leave a machine too early.

@@ -55,6 +55,11 @@ impl Saboteur {
         }
     }
 
+    /// Whether the late end of a link that was replaced counts as that of the new one.
+    pub fn counts_old_ends(&self) -> bool {
+        self.bug == Some(Bug::OldLinkEnd)
+    }
+
     /// Whether a shard closes without waiting for its commit.
     pub fn forgets_commit(&self) -> bool {
         self.bug == Some(Bug::ForgottenCommit)

@@ -14,6 +14,7 @@ impl Saboteur {
             Some(Bug::UndoneAtOnce) => Some(Quirk::UndoneAtOnce),
             Some(Bug::BoundIgnored) => Some(Quirk::BoundIgnored),
             Some(Bug::FiringBeatsMove) => Some(Quirk::MoveIgnored),
+            Some(Bug::LaterClock) => Some(Quirk::LaterClock),
             _ => None,
         }
     }

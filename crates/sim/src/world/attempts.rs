@@ -3,9 +3,8 @@
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
-    dispatch::WorkKind,
     failure::Failure,
-    ids::{ActivityId, EventNumber, RunId, ShardId},
+    ids::{ActivityId, EventNumber, NamespaceId, RunId, ShardId},
     operation::{CallError, ReportAttempt},
     payload::Payload,
     report::{Report, ReportAnswer},
@@ -15,6 +14,7 @@ use abide_core::{
 use super::{
     Event, World,
     clients::exactly,
+    credits::activity_queue,
     workers::{Call, WorkerEvent},
 };
 use crate::{
@@ -37,6 +37,13 @@ pub(crate) struct HeldAttempt {
     /// Whether its worker leaves it to be completed from outside.
     leaves: bool,
     activity: ActivityId,
+}
+
+impl HeldAttempt {
+    /// Namespace of its run.
+    pub(super) const fn namespace(&self) -> &NamespaceId {
+        &self.token.workflow.namespace
+    }
 }
 
 /// How often an attempt is completed from outside, in thousandths.
@@ -64,7 +71,7 @@ impl World {
             let event = WorkerEvent::Beat(run, scheduled, start);
             self.plan_in(beat, Event::Worker(index, session, event));
         }
-        let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
+        let give_up = WorkerEvent::GiveUp(activity_queue(&token.workflow));
         if self.trouble(self.settings.odds.worker_hangs) {
             if !eager {
                 self.plan_in(6 * SECOND, Event::Worker(index, session, give_up));
@@ -219,19 +226,21 @@ impl World {
         let Some(held) = worker.and_then(|worker| worker.held.remove(&(run, scheduled))) else {
             return Ok(());
         };
-        let eager = held.eager;
+        let (eager, queue) = (held.eager, activity_queue(&held.token.workflow));
         if leaves && result.is_ok() {
             promises::detached_is_durable(&self.ledger, run, scheduled, start)?;
             self.report_from_outside(held);
         }
-        if eager { Ok(()) } else { self.credit(index, WorkKind::Activity, 1) }
+        if eager { Ok(()) } else { self.credit(index, queue, 1) }
     }
 
     /// The worker is done with an attempt and can take another.
     fn let_go(&mut self, index: usize, run: RunId, scheduled: EventNumber) -> Checked {
         let worker = self.workers.get_mut(index);
         match worker.and_then(|worker| worker.held.remove(&(run, scheduled))) {
-            Some(held) if !held.eager => self.credit(index, WorkKind::Activity, 1),
+            Some(held) if !held.eager => {
+                self.credit(index, activity_queue(&held.token.workflow), 1)
+            }
             Some(_) | None => Ok(()),
         }
     }

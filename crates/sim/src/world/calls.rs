@@ -24,7 +24,7 @@ use crate::{
 const ANSWERED_WITHIN: Micros = 15 * SECOND;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Caller {
+pub(crate) enum Asker {
     Client(usize),
     Worker(usize, u64, workers::Call),
 }
@@ -92,7 +92,7 @@ fn misplaced(told: &impl std::fmt::Debug) -> Violation {
 /// A call that has no answer yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    caller: Caller,
+    caller: Asker,
     request: Request,
     /// The node that the caller turned to.
     pub(super) entry: NodeId,
@@ -106,11 +106,27 @@ pub(crate) struct Asked {
     pub(super) at: Option<NodeId>,
     /// The shard machine that has it.
     pub(super) slot: Option<SlotId>,
+    /// When that machine got it.
+    delivered_at: Option<Micros>,
+    /// Whether a reply is in flight.
+    replied: bool,
 }
 
 impl Asked {
     fn shard(&self) -> ShardId {
         self.request.shard()
+    }
+
+    /// What a client asks.
+    pub(super) fn operation(&self) -> Option<&RunOperation> {
+        match &self.request {
+            Request::Operation(operation) => Some(operation),
+            Request::Report(_) => None,
+        }
+    }
+
+    pub(super) const fn delivered_at(&self) -> Option<Micros> {
+        self.delivered_at
     }
 }
 
@@ -120,7 +136,7 @@ impl World {
         &mut self,
         entry: NodeId,
         later: Micros,
-        caller: Caller,
+        caller: Asker,
         request: Request,
     ) -> Ticket {
         self.tickets_made += 1;
@@ -135,7 +151,20 @@ impl World {
         }
         let (attempt, at) = (ticket, Some(entry));
         let (routed, refused, since) = (false, false, self.now + later);
-        let asked = Asked { caller, request, entry, routed, refused, since, attempt, at, slot };
+        let (delivered_at, replied) = (None, false);
+        let asked = Asked {
+            caller,
+            request,
+            entry,
+            routed,
+            refused,
+            since,
+            attempt,
+            at,
+            slot,
+            delivered_at,
+            replied,
+        };
         self.tickets.insert(ticket, asked);
         ticket
     }
@@ -165,6 +194,11 @@ impl World {
         self.tickets.get(&ticket).filter(|asked| asked.attempt == attempt)
     }
 
+    /// A call that has got no reply, not even one in flight.
+    pub(super) fn waiting_call(&self, ticket: Ticket) -> Option<&Asked> {
+        self.tickets.get(&ticket).filter(|asked| !asked.replied)
+    }
+
     fn call_of(&self, attempt: Ticket) -> Ticket {
         self.tries.get(&attempt).copied().unwrap_or(attempt)
     }
@@ -173,6 +207,9 @@ impl World {
     /// that does.
     pub(super) fn call_arrives(&mut self, node: NodeId, ticket: Ticket) -> Checked {
         let Some(asked) = self.asked(ticket) else { return Ok(()) };
+        if self.asker_is_gone(asked) {
+            return self.break_call(ticket);
+        }
         if self.serving(node, asked.shard()).is_some() {
             return self.try_here(node, ticket);
         }
@@ -182,9 +219,23 @@ impl World {
         }
     }
 
+    /// Whether the worker that asks is dead. A node reads nothing more from its stream, and other nodes
+    /// learn together that it is gone and that it waits for nothing.
+    fn asker_is_gone(&self, asked: &Asked) -> bool {
+        match asked.caller {
+            Asker::Worker(index, session, _) => {
+                self.workers.get(index).is_none_or(|worker| worker.session_number != session)
+            }
+            Asker::Client(_) => false,
+        }
+    }
+
     /// A try reaches a node, which may or may not serve the shard.
     pub(super) fn try_here(&mut self, node: NodeId, attempt: Ticket) -> Checked {
         let Some(asked) = self.asked(attempt) else { return Ok(()) };
+        if self.asker_is_gone(asked) {
+            return self.break_call(self.call_of(attempt));
+        }
         let (ticket, request) = (self.call_of(attempt), asked.request.clone());
         let Some(slot) = self.serving(node, asked.shard()) else {
             self.plan_reply(attempt, Err(CallError::NotServed));
@@ -192,6 +243,7 @@ impl World {
         };
         if let Some(asked) = self.tickets.get_mut(&ticket) {
             asked.slot = Some(slot);
+            asked.delivered_at = Some(self.now);
         }
         self.deliver(slot, request.message(attempt))
     }
@@ -222,6 +274,7 @@ impl World {
         asked.attempt = self.tickets_made;
         asked.at = at;
         asked.slot = None;
+        asked.replied = false;
         self.tries.insert(self.tickets_made, ticket);
         Some(self.tickets_made)
     }
@@ -237,6 +290,10 @@ impl World {
 
     /// A reply is sent to its caller.
     pub(super) fn plan_reply(&mut self, attempt: Ticket, result: Result<Told, CallError>) {
+        let ticket = self.call_of(attempt);
+        if let Some(asked) = self.tickets.get_mut(&ticket) {
+            asked.replied |= asked.attempt == attempt;
+        }
         let slow = self.rng.chance(100);
         let later = delay(&mut self.rng, 2 * MILLIS, slow && !self.calm);
         self.plan_in(later, Event::Reply(attempt, Box::new(result)));
@@ -279,14 +336,14 @@ impl World {
         }
         let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
-            Caller::Client(operation) => {
+            Asker::Client(operation) => {
                 let result = match result {
                     Ok(told) => Ok(told.answer()?),
                     Err(error) => Err(error),
                 };
                 self.answered(operation, result, queried)
             }
-            Caller::Worker(worker, session, call) => {
+            Asker::Worker(worker, session, call) => {
                 let result = match result {
                     Ok(told) => Ok(told.acknowledged()?),
                     Err(error) => Err(error),
@@ -315,8 +372,8 @@ impl World {
     pub(super) fn break_call(&mut self, ticket: Ticket) -> Checked {
         let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
-            Caller::Client(operation) => self.retry(operation),
-            Caller::Worker(worker, session, call) => {
+            Asker::Client(operation) => self.retry(operation),
+            Asker::Worker(worker, session, call) => {
                 self.worker_call_broke(worker, session, call);
                 Ok(())
             }
@@ -326,7 +383,7 @@ impl World {
     /// Without faults, no worker waits long for a reply.
     pub(super) fn workers_are_answered(&self) -> Checked {
         let waits = |asked: &&Asked| {
-            matches!(asked.caller, Caller::Worker(..)) && asked.since + ANSWERED_WITHIN < self.now
+            matches!(asked.caller, Asker::Worker(..)) && asked.since + ANSWERED_WITHIN < self.now
         };
         match self.tickets.values().find(waits) {
             Some(asked) => {

@@ -5,13 +5,14 @@ use abide_core::{
     event::{SignalReceived, UpdateRequest},
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
     operation::{
-        AnyAnswer, CallError, Describe, RunOperation, RunTarget, Signal, Ticket, Unpause, Update,
+        AnyAnswer, CallError, Describe, RunOperation, RunTarget, Signal, Start, Ticket, Unpause,
+        Update,
     },
 };
 
 use super::{
     Event, World,
-    calls::{Caller, Request},
+    calls::{Asker, Request},
     nodes::NodeId,
 };
 use crate::{
@@ -41,10 +42,23 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Whether it is still to be sent for the first time.
+    pub(super) const fn held_back(&self) -> bool {
+        self.asked.is_some() && self.attempts == 0
+    }
+
     /// The signal that it sends.
     pub(super) fn signal(&self) -> Option<(&RunTarget, &SignalReceived)> {
         match self.asked.as_deref()? {
             RunOperation::Signal(Signal { target, signal, .. }) => Some((target, signal)),
+            _ => None,
+        }
+    }
+
+    /// The start that it requests.
+    pub(super) fn start(&self) -> Option<&Start> {
+        match self.asked.as_deref()? {
+            RunOperation::Start(start) => Some(start),
             _ => None,
         }
     }
@@ -91,10 +105,11 @@ impl World {
         };
         let floor = if self.leased() { Floor::of(&self.ledger, &asked) } else { None };
         let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
+        self.promises.asks(&asked);
         let asked = Box::new(self.saboteur.repeated(*asked, attempts));
         let later = delay(&mut self.rng, 5 * MILLIS, false);
         let request = Request::Operation(asked);
-        let ticket = self.call_at(entry, later, Caller::Client(index), request);
+        let ticket = self.call_at(entry, later, Asker::Client(index), request);
         if let Some(operation) = self.operations.get_mut(index) {
             operation.waiting = Some(ticket);
             operation.floor = floor;
@@ -120,6 +135,7 @@ impl World {
         if waiting != Some(ticket) {
             return Ok(());
         }
+        self.blocked_is_told(ticket)?;
         self.forget_call(ticket)?;
         self.retry(index)
     }
@@ -144,6 +160,9 @@ impl World {
         operation.over = true;
         let first = operation.attempts == 1;
         let Some(asked) = operation.asked.clone() else { return Ok(()) };
+        if let Err(error) = &result {
+            self.promises.check_key(&asked, error)?;
+        }
         match result {
             Ok(answer) => {
                 self.counts.acknowledged += 1;

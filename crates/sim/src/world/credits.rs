@@ -1,6 +1,9 @@
 //! Credit: how much work workers accept, what queues know of it, and that both agree.
 
-use abide_core::dispatch::{Dispatch, QueueKey, WorkKind};
+use abide_core::{
+    dispatch::{Dispatch, QueueKey, WorkKind},
+    ids::{NamespaceId, WorkflowKey},
+};
 use abide_shard::node::NodeInput;
 
 use super::{
@@ -8,20 +11,17 @@ use super::{
     nodes::{NodeEvent, NodeId},
     workers::QUEUE,
 };
-use crate::{
-    checks::{Check, Checked, Violation},
-    names::NAMESPACE,
-};
+use crate::checks::{Check, Checked, Violation};
 
 impl World {
     /// The worker can take more.
-    pub(super) fn credit(&mut self, index: usize, kind: WorkKind, credits: usize) -> Checked {
+    pub(super) fn credit(&mut self, index: usize, queue: QueueKey, credits: usize) -> Checked {
         let Some(worker) = self.workers.get_mut(index).filter(|worker| worker.connected) else {
             return Ok(());
         };
-        *worker.credits.entry(kind).or_default() += credits;
+        *worker.credits.entry(queue.clone()).or_default() += credits;
         let (stream, node, worker) = (worker.stream, worker.node, worker.taker());
-        let given = NodeInput::Credit { stream, queue: queue(kind), worker, credits };
+        let given = NodeInput::Credit { stream, queue, worker, credits };
         self.tell_node(node, NodeEvent::Input(Box::new(given)))
     }
 
@@ -30,15 +30,16 @@ impl World {
         if !worker.connected || worker.stream != stream {
             return Ok(());
         }
-        let kind = match &dispatch {
-            Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
-            Dispatch::Activity { .. } => WorkKind::Activity,
+        let queue = match &dispatch {
+            Dispatch::Workflow { token, .. } => workflow_queue(&token.workflow),
+            Dispatch::Query { token, .. } => workflow_queue(&token.workflow),
+            Dispatch::Activity { token, .. } => activity_queue(&token.workflow),
         };
         if !matches!(dispatch, Dispatch::Activity { eager: true, .. }) {
-            let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
-            let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
+            let credits = worker.credits.get_mut(&queue).filter(|credits| **credits > 0);
+            let stale = worker.stale.get_mut(&queue).filter(|credits| **credits > 0);
             let Some(credits) = credits.or(stale) else {
-                let what = format!("{} got more than it asked for: {kind:?}", worker.session);
+                let what = format!("{} got more than it asked for: {queue:?}", worker.session);
                 return Err(Violation::new(Check::Credits, what));
             };
             *credits -= 1;
@@ -58,12 +59,12 @@ impl World {
     /// When nothing is in flight, the queues know all credit of workers.
     pub(super) fn no_credit_is_lost(&self) -> Checked {
         for worker in self.workers.iter().filter(|worker| worker.connected) {
-            for (kind, credits) in &worker.credits {
+            for (queue, credits) in &worker.credits {
                 let machine = &self.nodes[worker.node].machine;
-                let known = machine.credits_of(&queue(*kind), &worker.session);
+                let known = machine.credits_of(queue, &worker.session);
                 if known < *credits {
                     let session = &worker.session;
-                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    let what = format!("{session} takes {credits} of {queue:?}, {known} are known");
                     return Err(Violation::new(Check::Credits, what));
                 }
             }
@@ -78,11 +79,11 @@ impl World {
             let worker = self.workers.get(stream.worker);
             let worker = worker.filter(|worker| worker.stream == stream.number);
             let Some(worker) = worker else { continue };
-            for (kind, credits) in &worker.credits {
-                let stale = worker.stale.get(kind).copied().unwrap_or_default();
-                let known = machine.credits_of(&queue(*kind), session);
+            for (queue, credits) in &worker.credits {
+                let stale = worker.stale.get(queue).copied().unwrap_or_default();
+                let known = machine.credits_of(queue, session);
                 if known > credits + stale {
-                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    let what = format!("{session} takes {credits} of {queue:?}, {known} are known");
                     return Err(Violation::new(Check::Credits, what));
                 }
             }
@@ -91,7 +92,17 @@ impl World {
     }
 }
 
+/// The queue of a workflow's tasks.
+pub(super) fn workflow_queue(workflow: &WorkflowKey) -> QueueKey {
+    queue(&workflow.namespace, WorkKind::Workflow)
+}
+
+/// The queue of a workflow's activities.
+pub(super) fn activity_queue(workflow: &WorkflowKey) -> QueueKey {
+    queue(&workflow.namespace, WorkKind::Activity)
+}
+
 /// The queue of a kind of work.
-fn queue(kind: WorkKind) -> QueueKey {
-    QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind }
+pub(super) fn queue(namespace: &NamespaceId, kind: WorkKind) -> QueueKey {
+    QueueKey { namespace: namespace.clone(), queue: QUEUE.into(), kind }
 }

@@ -16,17 +16,17 @@ impl World {
             return Ok(());
         }
         self.counts.faults += 1;
-        match self.rng.weighted(&[10, 2, 2, 4, 3, 2]) {
+        match self.rng.weighted(&[10, 2, 2, 4, 3, 2, 2]) {
             0 if self.leased() => self.break_a_node(),
             0 => self.break_the_node(),
             1 => {
-                let seconds = self.rng.between(1, 30);
-                self.jump(seconds * SECOND, true);
+                self.step_clocks(true);
                 Ok(())
             }
             2 => {
-                let micros = self.rng.between(MILLIS, 2 * SECOND);
-                self.jump(micros, false);
+                self.pull_in_flight();
+                let later = self.rng.below(200 * MILLIS);
+                self.plan_in(later, Event::ClocksBack);
                 Ok(())
             }
             3 => {
@@ -34,6 +34,11 @@ impl World {
                 self.lose_stream(index)
             }
             4 => self.replace_worker(),
+            5 => {
+                let index = self.rng.index(self.workers.len());
+                self.stop_reading(index);
+                Ok(())
+            }
             _ => {
                 let later = self.rng.between(100 * MILLIS, 8 * SECOND);
                 self.full_until = self.now + later;
@@ -188,17 +193,6 @@ impl World {
         match self.rng.pick(&owned).copied() {
             Some(shard) => self.open(shard),
             None => Ok(()),
-        }
-    }
-
-    pub(super) fn jump(&mut self, micros: u64, forwards: bool) {
-        self.skew = if forwards { self.skew + micros } else { self.skew.saturating_sub(micros) };
-        if self.calm {
-            self.clock_set.push((self.now, self.skew));
-        }
-        let slots: Vec<_> = self.slots.keys().copied().collect();
-        for slot in slots {
-            self.tick_soon(slot);
         }
     }
 

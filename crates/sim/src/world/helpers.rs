@@ -10,7 +10,7 @@ use abide_core::{
     run::{Movable, Run, ShownWait},
 };
 
-use abide_sdk::{AsPayload, approval::Answer};
+use abide_sdk::{PayloadValue, approval::Answer};
 
 use super::{Event, World, clients::exactly, requests::signal};
 use crate::{
@@ -35,7 +35,7 @@ impl World {
         };
         let candidates: Vec<_> = runs.flat_map(waits).collect();
         let (target, wait) = self.rng.pick(&candidates)?.clone();
-        let ends = self.when(wait.until);
+        let ends = self.when_for(&target.workflow, wait.until);
         let call = self.bring(number, target, &wait)?;
         let soon = ends > self.now && ends < self.now + SOON;
         if !soon || self.rng.chance(400) {
@@ -67,12 +67,41 @@ impl World {
                 Goal::Votes(_) => return Some(vote(number, target)),
                 Goal::Marks(_) | Goal::TwoMarks | Goal::Slept => "mark",
             },
+            WaitKind::Timer if self.rng.chance(400) => return Some(self.pull(number, target)),
             WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry => {
                 let what = Movable::Wait(wait.key.clone());
                 return Some(self.move_to_some_end(number, target, what));
             }
         };
         Some(Signal { target, signal: signal(name, key), extension: Extension::new() }.into())
+    }
+
+    /// Sends a signal whose handler moves a deadline to about now.
+    fn pull(&mut self, number: usize, target: RunTarget) -> RunOperation {
+        let now = self.clock_for(&target.workflow).unix_millis();
+        let (before, span) = if self.rng.chance(500) { (400, 600) } else { (3000, 4000) };
+        let at = (now + self.rng.below(span)).saturating_sub(before);
+        let key = Key::from(format!("help{number}"));
+        let input = vec![Payload::new(format!("{at} {key}"))];
+        let signal = SignalReceived { input, ..signal("pull", key) };
+        Signal { target, signal, extension: Extension::new() }.into()
+    }
+
+    /// Clients move deadlines of some runs while workers have their tasks.
+    pub(super) fn pull_in_flight(&mut self) {
+        let in_memory = |run: &&Run| {
+            let mut machines = self.slots.values().filter_map(|slot| slot.machine.peek(run.id));
+            machines.any(|run| run.volatile.turn.is_some() && !run.timers.is_empty())
+        };
+        let runs = self.ledger.stories.values().map(|story| &story.run).filter(in_memory);
+        let targets: Vec<_> = runs.map(|run| exactly(run.workflow.clone(), run.id)).collect();
+        for target in targets {
+            let number = self.operations.len();
+            let pull = self.pull(number, target);
+            let operation = self.hold_back(pull);
+            let later = self.rng.below(100 * MILLIS);
+            self.plan_in(later, Event::Client(operation));
+        }
     }
 
     /// Decides a request for approval: approve, decline or hand over; some people may not.

@@ -35,7 +35,6 @@ impl World {
     /// Passes a message to the lease of a node, and carries out what it requests.
     pub(super) fn lease(&mut self, node: NodeId, message: LeaseMessage) -> Checked {
         let monotonic = self.nodes[node].monotonic(self.now);
-        let read = matches!(message, LeaseMessage::Registry(_));
         let mut messages = VecDeque::from([message]);
         let mut left = false;
         while let Some(message) = messages.pop_front() {
@@ -44,6 +43,8 @@ impl World {
             let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
             lease.handle(monotonic, message);
             let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
+            // As in the engine, the node sees the lease's new state before the outputs.
+            self.update_view(node)?;
             for output in outputs {
                 match output {
                     LeaseOutput::ReadRegistry => self.ask_registry(node, RegistryRequest::Read),
@@ -65,9 +66,6 @@ impl World {
                     LeaseOutput::Left => left = true,
                 }
             }
-        }
-        if read {
-            self.update_view(node)?;
         }
         self.plan_lease_tick(node);
         self.no_shard_is_served_twice()?;
@@ -124,7 +122,7 @@ impl World {
         Ok(())
     }
 
-    /// The rows were read: updates where shards are, and which nodes exist.
+    /// Updates where shards are, and which nodes exist, as the lease knows it.
     fn update_view(&mut self, node: NodeId) -> Checked {
         let Some(lease) = &self.nodes[node].lease else { return Ok(()) };
         let (owners, nodes) = (lease.addresses().clone(), lease.nodes().clone());

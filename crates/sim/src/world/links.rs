@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     checks::Checked,
-    schedule::{MILLIS, Micros},
+    schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct Link {
     arrives: Micros,
     /// From when on nothing arrives.
     broken_at: Option<Micros>,
+    /// The link that it replaced, on which messages may still arrive, and until when.
+    former: Option<(u64, Micros)>,
 }
 
 impl Link {
@@ -49,6 +51,7 @@ impl World {
         if cut || !self.nodes[to].reachable() {
             return self.plan_at_node(from, REDIAL, NodeEvent::Dial(to));
         }
+        link.former = link.broken_at.map(|at| (link.number, at));
         link.number += 1;
         link.broken_at = None;
         link.arrives = self.now;
@@ -68,6 +71,8 @@ impl World {
             .note(None, || format!("{:>12} node {node} accepts a link from {from}", self.now));
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
+        let number = self.nodes[node].newest.begin(&name(from));
+        self.nodes[node].accepted.insert((from, link), number);
         self.tell(node, NodeInput::Called(name(from)))
     }
 
@@ -98,9 +103,26 @@ impl World {
 
     /// A link from another node is gone.
     pub(super) fn peer_disconnected(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
-        let found = self.links.get(&(from, node));
-        match found.is_some_and(|found| found.number == link) {
+        let Some(number) = self.nodes[node].accepted.remove(&(from, link)) else { return Ok(()) };
+        let newest = self.nodes[node].newest.end(&name(from), number);
+        match newest || self.saboteur.counts_old_ends() {
             true => self.tell(node, NodeInput::LinkClosed(name(from))),
+            false => Ok(()),
+        }
+    }
+
+    /// A message has arrived on a link, which another one may have replaced.
+    pub(super) fn received(
+        &mut self,
+        node: NodeId,
+        from: NodeId,
+        link: u64,
+        message: PeerMessage,
+    ) -> Checked {
+        let Some(number) = self.nodes[node].accepted.get(&(from, link)) else { return Ok(()) };
+        let newest = self.nodes[node].newest.is_newest(&name(from), *number);
+        match newest {
+            true => self.tell(node, NodeInput::Received(name(from), message)),
             false => Ok(()),
         }
     }
@@ -131,10 +153,17 @@ impl World {
         }
         self.disturbed = self.disturbed.max(self.now);
         let number = link.number;
-        link.broken_at = Some(self.now + self.rng.below(20 * MILLIS));
+        // The last messages may arrive when the other end has opened another link.
+        let lags = self.rng.chance(300);
+        let lag =
+            if lags { self.rng.between(SECOND, 3 * SECOND) } else { self.rng.below(20 * MILLIS) };
+        link.broken_at = Some(self.now + lag);
+        if lags {
+            link.arrives = link.arrives.max(self.now + self.rng.between(lag / 2, lag));
+        }
         let later = self.rng.below(200 * MILLIS);
         self.plan_at_node(from, later, NodeEvent::Unlinked { to, link: number });
-        let later = self.rng.between(20 * MILLIS, 200 * MILLIS);
+        let later = lag + self.rng.between(20 * MILLIS, 200 * MILLIS);
         self.plan_at_node(to, later, NodeEvent::PeerDisconnected { from, link: number });
     }
 
@@ -151,8 +180,9 @@ impl World {
 
     /// Whether messages on this link arrive.
     pub(super) fn arrives(&self, from: NodeId, to: NodeId, link: u64) -> bool {
-        self.links.get(&(from, to)).is_some_and(|found| {
-            found.number == link && found.broken_at.is_none_or(|at| self.now < at)
+        self.links.get(&(from, to)).is_some_and(|found| match found.former {
+            Some((former, at)) if former == link => self.now < at,
+            _ => found.number == link && found.broken_at.is_none_or(|at| self.now < at),
         })
     }
 

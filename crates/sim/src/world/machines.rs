@@ -28,6 +28,15 @@ impl World {
                     });
                     match output {
                         NodeOutput::KeepLinks(nodes) => links = Some(nodes),
+                        NodeOutput::ToWorker(stream, Given::Work(dispatch)) => {
+                            self.give(stream, dispatch);
+                            self.little_is_unread(stream)?;
+                            let hold = self.hold_back_from(stream);
+                            if let Some(hold) = hold.and_then(|hold| self.saboteur.node_input(hold))
+                            {
+                                self.nodes[node].machine.handle(now, hold);
+                            }
+                        }
                         output => self.carry_out_at(node, output),
                     }
                 }
@@ -57,7 +66,6 @@ impl World {
                     self.say(node, to, message);
                 }
             }
-            NodeOutput::ToWorker(stream, Given::Work(dispatch)) => self.give(stream, dispatch),
             NodeOutput::ToWorker(stream, Given::PresentAttempts(shard)) => {
                 self.ask_for_attempts(stream, shard);
             }
@@ -72,8 +80,8 @@ impl World {
                 }
             }
             NodeOutput::Refuse(ticket, error) => self.refuse(ticket, error),
-            // Carried out after all other outputs.
-            NodeOutput::KeepLinks(_) => {}
+            // Carried out by the caller.
+            NodeOutput::KeepLinks(_) | NodeOutput::ToWorker(_, Given::Work(_)) => {}
         }
     }
 

@@ -2,33 +2,33 @@
 //! thread. Time is virtual; the next event is the earliest planned one. It drives the machines as
 //! the engine does, with faults added.
 //!
-//! - `nodes`, `leases`: processes with their own leases, queues and clocks.
+//! - `nodes`, `leases`: processes with their own leases and queues; `clocks`: their clocks.
 //! - `slots`, `outputs`: shard machines, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
 //! - `posts`: messages to the shards of a node.
 //! - `machines`, `links`: node machines, and the links between them.
 //! - `calls`: the path of a call to the node that serves its shard.
-//! - `workers`, `streams`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`, `moves`, `helpers`: clients and their requests.
-//! - `faults`: crashes, takeovers, clock jumps, lost sessions.
+//! - `workers`, `streams`, `reading`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
+//! - `clients`, `requests`, `moves`, `helpers`, `blocked`: clients and their requests.
+//! - `faults`: crashes, takeovers, steps of clocks, lost sessions.
 //! - `ending`: faults stop, everything settles, and is checked.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     event::{Event as HistoryEvent, Fact},
     ids::{EventNumber, RunId, SessionId, ShardId},
     operation::{CallError, Ticket},
-    time::Timestamp,
 };
 use abide_shard::message::Message;
 use abide_store::{memory::Tables, rows::RegistryRow};
+use bytes::Bytes;
 
 use crate::{
-    checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises, races},
+    checks::{
+        Checked, borders::Accepted, dispatches::Dispatches, ledger::Ledger, promises::Promises,
+        races,
+    },
     code,
     programs::Catalog,
     rng::Rng,
@@ -39,8 +39,10 @@ use crate::{
 };
 
 mod attempts;
+mod blocked;
 mod calls;
 mod clients;
+mod clocks;
 mod credits;
 mod ending;
 mod faults;
@@ -53,6 +55,7 @@ mod moves;
 mod nodes;
 mod outputs;
 mod posts;
+mod reading;
 mod requests;
 mod slots;
 mod store;
@@ -69,9 +72,6 @@ use links::Link;
 use nodes::{Node, NodeEvent, NodeId};
 use slots::{Slot, SlotId};
 use workers::{Worker, WorkerEvent};
-
-/// Initial time of clocks.
-const EPOCH_MILLIS: u64 = 1_800_000_000_000;
 
 /// Size of a world's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,10 +128,11 @@ pub struct World {
     settings: Settings,
     catalog: Catalog,
     now: Micros,
-    /// Difference between clocks and the time that passed.
-    skew: Micros,
+    /// Time that all clocks have skipped.
+    skipped: Micros,
     schedule: Schedule<Event>,
     tables: Tables,
+    accepted: Accepted,
     nodes: Vec<Node>,
     processes_made: u64,
     links: BTreeMap<(NodeId, NodeId), Link>,
@@ -161,12 +162,16 @@ pub struct World {
     trace: Trace,
     /// Shards that are being reopened.
     reopening: BTreeSet<ShardId>,
+    /// Open runs whose code does not fit their history, and since when.
+    blocked: BTreeMap<RunId, Micros>,
     /// Runs whose writes were refused at random.
     refused: BTreeSet<RunId>,
     /// Until when the store's disk is full.
     full_until: Micros,
-    /// When clocks were set since faults are over, and to what.
-    clock_set: Vec<(Micros, Micros)>,
+    /// When clocks skipped time since faults are over, and how much in all.
+    skips: Vec<(Micros, Micros)>,
+    /// Since when the due time of a timer is in the index.
+    indexed: BTreeMap<(RunId, Bytes), Micros>,
 }
 
 pub(crate) enum Event {
@@ -200,6 +205,10 @@ pub(crate) enum Event {
     Client(usize),
     /// A client gives up waiting.
     ClientTimeout(usize, Ticket),
+    /// The clock of a node, or of all, is set back.
+    ClocksBack,
+    /// The clock of a node is set to about the true time.
+    CorrectClock(NodeId),
     /// All shards should know by now that a session is gone.
     SessionOver(SessionId, Micros),
     Fault,
@@ -212,14 +221,16 @@ impl World {
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
         let catalog = Catalog::draw(&mut rng, saboteur.quirk());
+        let accepted = Accepted::draw(&mut rng);
         let mut world = Self {
             rng,
             settings,
             catalog,
             now: 0,
-            skew: 10 * SECOND,
+            skipped: 0,
             schedule: Schedule::default(),
             tables: Tables::default(),
+            accepted,
             nodes: Vec::new(),
             processes_made: 0,
             links: BTreeMap::new(),
@@ -243,9 +254,11 @@ impl World {
             counts: Counts::default(),
             trace,
             reopening: BTreeSet::new(),
+            blocked: BTreeMap::new(),
             refused: BTreeSet::new(),
             full_until: 0,
-            clock_set: Vec::new(),
+            skips: Vec::new(),
+            indexed: BTreeMap::new(),
         };
         world.begin();
         world
@@ -268,7 +281,6 @@ impl World {
 
     /// Plans everything: nodes, workers, requests, faults.
     fn begin(&mut self) {
-        self.look_at_clock();
         self.begin_nodes();
         self.start_workers();
         for index in 0..self.settings.operations {
@@ -328,39 +340,17 @@ impl World {
             Event::Worker(worker, session, event) => self.worker_event(worker, session, event),
             Event::Client(operation) => self.ask(operation),
             Event::ClientTimeout(operation, ticket) => self.give_up_waiting(operation, ticket),
+            Event::ClocksBack => {
+                self.step_clocks(false);
+                Ok(())
+            }
+            Event::CorrectClock(node) => {
+                self.correct_clock(node);
+                Ok(())
+            }
             Event::SessionOver(session, since) => self.session_is_over(&session, since),
             Event::Fault => self.break_something(),
         }
-    }
-
-    fn clock(&self) -> Timestamp {
-        let since = Duration::from_micros(self.now + self.skew);
-        Timestamp::from_unix_millis(EPOCH_MILLIS).saturating_add(since)
-    }
-
-    /// When clocks will show this, unless they jump.
-    fn when(&self, clock: Timestamp) -> Micros {
-        let since = clock.saturating_since(Timestamp::from_unix_millis(EPOCH_MILLIS));
-        let micros = u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
-        micros.saturating_sub(self.skew)
-    }
-
-    /// Since when clocks show at least this, not counting the first while after the faults.
-    fn due_since(&self, clock: Timestamp) -> Option<Micros> {
-        let (calm_since, _) = self.clock_set.first()?;
-        let since_epoch = self.when(clock) + self.skew;
-        let ends = self.clock_set.iter().skip(1).map(|(at, _)| *at).chain([Micros::MAX]);
-        let due = self.clock_set.iter().zip(ends).find_map(|((at, skew), end)| {
-            let due = since_epoch.saturating_sub(*skew).max(*at);
-            (due < end).then_some(due)
-        });
-        due.map(|due| due.max(calm_since + 2 * Self::longest_delay()))
-    }
-
-    fn look_at_clock(&mut self) -> Timestamp {
-        let clock = self.clock();
-        self.ledger.latest = self.ledger.latest.max(clock);
-        clock
     }
 
     fn plan_in(&mut self, delay: Micros, event: Event) {

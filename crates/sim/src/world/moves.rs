@@ -41,13 +41,13 @@ impl World {
         let key = self.rng.chance(700).then(|| Key::from(format!("{KEYED}{number}")));
         let identity =
             key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
-        let fire_at = self.draw_end();
+        let fire_at = self.draw_end(&target);
         RescheduleTimer { target, what, fire_at, after: None, identity, key }.into()
     }
 
     /// Soon, much later, or at a time that is not allowed.
-    fn draw_end(&mut self) -> Timestamp {
-        let clock = self.clock();
+    fn draw_end(&mut self, target: &RunTarget) -> Timestamp {
+        let clock = self.clock_for(&target.workflow);
         let in_millis = |millis| clock.saturating_add(Duration::from_millis(millis));
         match self.rng.weighted(&[14, 3, 2, 1]) {
             0 => in_millis(self.rng.below(6000)),

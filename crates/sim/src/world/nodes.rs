@@ -11,10 +11,10 @@ use abide_core::{ids::ShardId, operation::Ticket};
 use abide_shard::{
     lease::{Lease, LeaseMessage, LeaseOptions},
     message::Message,
-    node::{Node as Machine, NodeInput, PeerMessage},
+    node::{NewestLinks, Node as Machine, NodeInput, PeerMessage},
 };
 
-use super::{Event, World, slots::SlotId, streams::Stream};
+use super::{Event, World, clocks::NodeClocks, slots::SlotId, streams::Stream};
 use crate::{
     checks::Checked,
     names::shards,
@@ -40,8 +40,11 @@ pub(crate) struct Node {
     pub(super) shards: BTreeMap<ShardId, SlotId>,
     /// Other nodes that it keeps links to.
     pub(super) others: BTreeSet<NodeId>,
-    /// Speed of its clock in thousandths, and what it shows at the start.
-    clock: (u64, Micros),
+    /// The newest link of each other node, by its own numbers.
+    pub(super) newest: NewestLinks,
+    /// Its number of each link of other nodes, by their numbers.
+    pub(super) accepted: BTreeMap<(NodeId, u64), u64>,
+    pub(super) clocks: NodeClocks,
     /// When its lease checks the clock.
     pub(super) tick_at: Option<Micros>,
     /// When its machine checks the clock.
@@ -83,12 +86,12 @@ pub(crate) enum NodeEvent {
     /// A message from another node on a link.
     Said { from: NodeId, link: u64, message: Box<PeerMessage> },
     /// A message that had arrived before the link broke.
-    Heard { from: NodeId, message: Box<PeerMessage> },
+    Received { from: NodeId, link: u64, message: Box<PeerMessage> },
 }
 
 impl Node {
     /// A node that has not started.
-    pub(super) fn new(clock: (u64, Micros), machine: Machine<Stream>) -> Self {
+    pub(super) fn new(clocks: NodeClocks, machine: Machine<Stream>) -> Self {
         Self {
             process: 0,
             up: false,
@@ -97,7 +100,9 @@ impl Node {
             machine,
             shards: BTreeMap::new(),
             others: BTreeSet::new(),
-            clock,
+            newest: NewestLinks::default(),
+            accepted: BTreeMap::new(),
+            clocks,
             tick_at: None,
             machine_tick_at: None,
             frozen: false,
@@ -107,12 +112,11 @@ impl Node {
     }
 
     pub(super) fn monotonic(&self, now: Micros) -> Duration {
-        Duration::from_micros(self.clock.1 + now * self.clock.0 / 1000)
+        self.clocks.monotonic(now)
     }
 
     pub(super) fn when(&self, monotonic: Duration) -> Micros {
-        let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
-        (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
+        self.clocks.when(monotonic)
     }
 
     /// Whether it may reply without a commit: no other node has changed what it remembers.
@@ -150,9 +154,9 @@ impl World {
     /// Plans the start of all nodes.
     pub(super) fn begin_nodes(&mut self) {
         for node in 0..self.settings.nodes {
-            let clock = (self.rng.between(960, 1040), self.rng.below(1_000_000 * MILLIS));
+            let clocks = NodeClocks::draw(&mut self.rng, self.settings.nodes > 1);
             let machine = self.new_machine(node);
-            self.nodes.push(Node::new(clock, machine));
+            self.nodes.push(Node::new(clocks, machine));
             let latest = if self.rng.chance(800) { 300 * MILLIS } else { self.settings.span / 2 };
             let at = if self.leased() { self.rng.below(latest) } else { 0 };
             self.schedule.plan(at, Event::Start(node));
@@ -161,7 +165,7 @@ impl World {
 
     pub(super) fn new_machine(&self, node: NodeId) -> Machine<Stream> {
         let patience = self.lease_options(node, 0).patience();
-        Machine::new(name(node), self.settings.limits.queued_offers, patience)
+        Machine::new(name(node), &self.settings.limits, patience)
     }
 
     fn lease_options(&self, node: NodeId, process: u64) -> LeaseOptions {
@@ -181,8 +185,8 @@ impl World {
         self.processes_made += 1;
         let process = self.processes_made;
         self.trace.note(None, || format!("{:>12} node {node} starts", self.now));
-        let clock = self.nodes[node].clock;
-        let mut begun = Node::new(clock, self.new_machine(node));
+        let clocks = self.nodes[node].clocks;
+        let mut begun = Node::new(clocks, self.new_machine(node));
         begun.process = process;
         begun.up = true;
         begun.lease = self.leased().then(|| Lease::new(self.lease_options(node, process)));
@@ -199,9 +203,9 @@ impl World {
     pub(super) fn kill_node(&mut self, node: NodeId) -> Checked {
         self.trace.note(None, || format!("{:>12} node {node} dies", self.now));
         self.disturb(self.now);
-        let clock = self.nodes[node].clock;
+        let clocks = self.nodes[node].clocks;
         let process = self.nodes[node].process;
-        let gone = Node::new(clock, self.new_machine(node));
+        let gone = Node::new(clocks, self.new_machine(node));
         self.nodes[node] = Node { process, ..gone };
         self.cut_streams_of(node);
         self.cut_links_of(node);
@@ -266,7 +270,7 @@ impl World {
                 if !self.arrives(from, node, link) {
                     return None;
                 }
-                Event::Node(node, process, NodeEvent::Heard { from, message })
+                Event::Node(node, process, NodeEvent::Received { from, link, message })
             }
             event => event,
         };
@@ -307,11 +311,11 @@ impl World {
             NodeEvent::Unlinked { to, link } => self.unlinked(node, to, link),
             NodeEvent::PeerDisconnected { from, link } => self.peer_disconnected(node, from, link),
             NodeEvent::Said { from, link, message } => match self.arrives(from, node, link) {
-                true => self.tell(node, NodeInput::Heard(name(from), *message)),
+                true => self.received(node, from, link, *message),
                 false => Ok(()),
             },
-            NodeEvent::Heard { from, message } => {
-                self.tell(node, NodeInput::Heard(name(from), *message))
+            NodeEvent::Received { from, link, message } => {
+                self.received(node, from, link, *message)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use abide_core::{
     event::{RunSpec, SignalReceived, UpdateRequest},
-    ids::Key,
+    ids::{Key, WorkflowKey},
     operation::{
         AwaitClose, AwaitEvents, AwaitUpdate, Begin, Cancel, ConflictPolicy, Describe, Pause,
         Query, QueryRequest, Repair, RunOperation, RunTarget, Signal, Start, StartUpdate,
@@ -95,7 +95,21 @@ impl World {
         }
     }
 
+    /// A client reuses the key of another's start by mistake.
+    fn draw_reused_start(&mut self) -> Option<RunOperation> {
+        if !self.rng.chance(100) {
+            return None;
+        }
+        let sent: Vec<_> = self.operations.iter().filter_map(Operation::start).collect();
+        let mut start = (*self.rng.pick(&sent)?).clone();
+        start.spec.workflow_type = Catalog::pick_type(&mut self.rng);
+        Some(start.into())
+    }
+
     fn draw_start(&mut self, number: usize) -> RunOperation {
+        if let Some(reused) = self.draw_reused_start() {
+            return reused;
+        }
         let rng = &mut self.rng;
         let names = Names::get();
         let workflow = key(rng.pick(&names.roots).map_or("", |name| name));
@@ -113,7 +127,7 @@ impl World {
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
         let signal = signal.map(|key| self.draw_signal(key));
         let update = signal.is_none() && self.rng.chance(200);
-        let update = update.then(|| Box::new(self.draw_start_update(number)));
+        let update = update.then(|| Box::new(self.draw_start_update(number, &workflow)));
         Start {
             workflow,
             spec,
@@ -151,15 +165,19 @@ impl World {
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> RunOperation {
-        if let Some(repeated) = self.draw_repeated_update() {
+        if let Some(repeated) = self.draw_repeated_update(number) {
             return repeated;
         }
+        let blocked = if self.rng.chance(400) { self.draw_blocked() } else { None };
+        let hurried = blocked.is_some();
+        let target = blocked.unwrap_or(target);
         let StartUpdate { update, request, until, wait_while_blocked } =
-            self.draw_start_update(number);
+            self.draw_start_update(number, &target.workflow);
+        let wait_while_blocked = wait_while_blocked && !hurried;
         Update { target, update, request, until, wait_while_blocked }.into()
     }
 
-    fn draw_start_update(&mut self, number: usize) -> StartUpdate {
+    fn draw_start_update(&mut self, number: usize, workflow: &WorkflowKey) -> StartUpdate {
         let (name, input) = match self.rng.weighted(&[5, 5, 2, 5, 3]) {
             0 => ("accept", String::new()),
             1 => ("work", format!("work{number}")),
@@ -168,7 +186,8 @@ impl World {
             3 => ("vote", format!("voter{number}")),
             _ => {
                 // Some are in the past.
-                let at = (self.clock().unix_millis() + self.rng.below(6000)).saturating_sub(1000);
+                let at = (self.clock_for(workflow).unix_millis() + self.rng.below(6000))
+                    .saturating_sub(1000);
                 ("postpone", at.to_string())
             }
         };
@@ -181,7 +200,7 @@ impl World {
 
     /// Requests an update again, of the current run. Updates that may be rejected are not repeated:
     /// another run may accept what one has rejected.
-    fn draw_repeated_update(&mut self) -> Option<RunOperation> {
+    fn draw_repeated_update(&mut self, number: usize) -> Option<RunOperation> {
         if !self.rng.chance(200) {
             return None;
         }
@@ -189,7 +208,11 @@ impl World {
         let asked: Vec<_> = asked.filter(|(.., request)| never_rejected(request)).collect();
         let (workflow, update, request) = *self.rng.pick(&asked)?;
         let target = RunTarget { workflow: workflow.clone(), run: None };
-        let (update, request) = (update.clone(), request.clone());
+        let (update, mut request) = (update.clone(), request.clone());
+        if self.rng.chance(300) {
+            // Another client's request, under the same id by mistake.
+            request.input = vec![Payload::new(format!("reused{number}"))];
+        }
         let (until, wait_while_blocked) = (UpdateWait::Completed, self.rng.chance(500));
         Some(Update { target, update, request, until, wait_while_blocked }.into())
     }

@@ -1,12 +1,12 @@
 //! Shard machines: the owner of each shard, and zombies that do not know yet that they lost it.
 //! Messages go in, outputs come out and are carried out.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use abide_core::{
     dispatch::Worker as Taker,
     ids::{RunId, SessionId, ShardId},
-    time::Timestamp,
+    run::Phase,
 };
 use abide_shard::{
     lease::LeaseMessage,
@@ -17,6 +17,7 @@ use abide_shard::{
 
 use super::{
     Event, World,
+    clocks::Moments,
     nodes::{NodeEvent, NodeId},
 };
 use crate::{
@@ -35,14 +36,13 @@ pub(crate) struct Slot {
     tick_at: Option<Micros>,
     /// Whether a commit is in flight.
     committing: bool,
+    /// Number of reads in flight.
+    reads: usize,
     /// Matches that it has neither dispatched nor returned.
     matches: Vec<(Offer, Taker)>,
-    /// What the clock showed at its last messages.
-    moments: VecDeque<Timestamp>,
+    pub(super) moments: Moments,
+    pub(super) opened_at: Micros,
 }
-
-/// Upper bound for the messages during one commit.
-const MOMENTS_MAX: usize = 2000;
 
 impl World {
     /// Loads a shard into memory at a node.
@@ -53,14 +53,18 @@ impl World {
         // Without leases, one process may open a shard while it still has it.
         let opened = if self.leased() { 0 } else { id };
         let owner = format!("node{node}.{}.{opened}", self.nodes[node].process);
+        let borders = self.saboteur.borders(&self.accepted).configured();
         let slot = Slot {
             shard,
             node,
-            machine: Shard::new(shard, owner, Arc::clone(&self.settings.limits)),
+            machine: Shard::new(shard, owner, Arc::clone(&self.settings.limits))
+                .with_borders(Arc::new(borders)),
             tick_at: None,
             committing: false,
+            reads: 0,
             matches: Vec::new(),
-            moments: VecDeque::new(),
+            moments: Moments::default(),
+            opened_at: self.now,
         };
         self.slots.insert(id, slot);
         if let Some(former) = self.nodes[node].shards.insert(shard, id) {
@@ -201,14 +205,15 @@ impl World {
     }
 
     fn handle(&mut self, id: SlotId, message: Message) -> Checked {
-        let clock = self.look_at_clock();
+        let Some(node) = self.slots.get(&id).map(|slot| slot.node) else { return Ok(()) };
+        let clock = self.look_at_clock(node);
         let entropy = self.rng.entropy();
         let now = self.saboteur.clock(clock, matches!(message, Message::Tick));
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         let trusted = self.nodes[slot.node].trusted(self.now) || self.saboteur.trusts(&message);
         self.counts.messages += 1;
         self.counts.inputs += u64::from(is_input(&message));
-        slot.look(clock);
+        slot.moments.look(clock);
         let shard = slot.shard;
         self.trace.note(run_of(&message), || {
             format!("{:>12} shard {shard}#{id} <- {}", self.now, brief(&message))
@@ -216,6 +221,7 @@ impl World {
         match &message {
             Message::Matched(offer, taker) => slot.matches.push((offer.clone(), taker.clone())),
             Message::Committed(_) => slot.committing = false,
+            Message::Fetched(..) => slot.reads = slot.reads.saturating_sub(1),
             _ => {}
         }
         slot.machine.handle(Moment { now, entropy, trusted }, message);
@@ -228,10 +234,9 @@ impl World {
     }
 
     fn plan_tick(&mut self, id: SlotId) {
-        let Some(wake_at) = self.slots.get(&id).and_then(|slot| slot.machine.wake_at()) else {
-            return;
-        };
-        let mut at = self.when(wake_at).max(self.now + MILLIS);
+        let Some(slot) = self.slots.get(&id) else { return };
+        let Some(wake_at) = slot.machine.wake_at() else { return };
+        let mut at = self.when_at(slot.node, wake_at).max(self.now + MILLIS);
         if self.saboteur.oversleeps() {
             at += 20 * SECOND;
         }
@@ -243,8 +248,8 @@ impl World {
     }
 
     /// Some time after the end of a session, without faults of nodes or links, no machine holds a
-    /// task for it, unless it is closing and gets no messages, or the task is still in flight to
-    /// it.
+    /// task for it, or an attempt that is not about to be lost, unless the machine is closing and gets
+    /// no messages, or the work is still in flight to it.
     pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
         if !self.all_linked_since(since) {
             return Ok(());
@@ -252,12 +257,21 @@ impl World {
         for slot in self.slots.values().filter(|slot| slot.machine.is_open()) {
             let of_shard = self.ledger.stories.values().filter(|s| s.shard == slot.shard);
             for story in of_shard {
-                let run = slot.machine.peek(story.run.id);
-                let turn = run.and_then(|run| run.volatile.turn.as_ref());
-                let holds = turn.is_some_and(|turn| turn.session == *session);
-                if holds && !slot.has_match(session, story.run.id) {
-                    let what = format!("{session} is gone and has its task");
-                    return Err(Violation::of(Check::Sessions, story.run.id, what));
+                let id = story.run.id;
+                // A run that is being loaded will learn of it when it is.
+                let turn = slot.machine.turn(id).filter(|_| !slot.machine.is_loading(id));
+                let mut held = turn.filter(|turn| turn.session == *session).map(|_| "its task");
+                let activities = slot.machine.peek(id).map(|run| &run.activities);
+                for (scheduled, activity) in activities.into_iter().flatten() {
+                    let of_session = matches!(&activity.phase,
+                        Phase::Started { session: of, detached: false, .. } if of == session);
+                    if of_session && slot.machine.holds_attempt(id, *scheduled) {
+                        held = Some("an attempt");
+                    }
+                }
+                if let Some(held) = held.filter(|_| !slot.has_match(session, id)) {
+                    let what = format!("{session} is gone and has {held}");
+                    return Err(Violation::of(Check::Sessions, id, what));
                 }
             }
         }
@@ -275,16 +289,14 @@ impl World {
 }
 
 impl Slot {
-    /// Whether its clock showed this at one of its last messages.
-    pub(super) fn saw(&self, moment: Timestamp) -> bool {
-        self.moments.contains(&moment)
+    /// Counts a read that begins.
+    pub(super) const fn reads(&mut self) {
+        self.reads += 1;
     }
 
-    fn look(&mut self, clock: Timestamp) {
-        if self.moments.len() >= MOMENTS_MAX {
-            self.moments.pop_front();
-        }
-        self.moments.push_back(clock);
+    /// Whether it waits for a commit or a read.
+    pub(super) const fn waits(&self) -> bool {
+        self.committing || self.reads > 0
     }
 
     /// Every match led to work for the worker, or returned its credit.

@@ -3,7 +3,6 @@
 
 use abide_core::{
     codec,
-    event::Fact,
     ids::{RunId, ShardId},
     note::Record,
     operation::Ticket,
@@ -13,21 +12,17 @@ use abide_store::{Batch, CommitError, ReadError, WaitFilter, Write, memory::Tabl
 
 use super::{Event, World, slots::SlotId};
 use crate::{
-    checks::{Check, Checked, Violation},
-    schedule::{MILLIS, Micros, SECOND},
+    checks::{Checked, Violation},
+    schedule::{MILLIS, SECOND},
     settings::delay,
     trace::brief,
 };
-
-/// How late a timer may fire without faults: drivers notice within a second that the clock was set,
-/// and a run may have to be loaded first.
-const LATE: Micros = 3 * SECOND;
 
 impl World {
     /// A machine requests a commit.
     pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         self.one_commit(id)?;
-        self.runs_start_at_the_true_time(id, &batch)?;
+        self.times_are_true(id, &batch)?;
         let batch = self.saboteur.batch(batch);
         if self.saboteur.answers_early(id) {
             self.plan_in(0, Event::ToSlot(id, Message::Committed(Ok(()))));
@@ -98,38 +93,11 @@ impl World {
                 self.trace_batch(id, batch);
             }
             self.ledger.apply(id, batch)?;
-            self.timers_are_punctual()?;
+            self.note_due_rows(batch);
+            self.note_blocked(batch);
+            self.timers_are_punctual(id)?;
         }
         Ok(applied)
-    }
-
-    /// Without faults, a timer fires soon after its due time.
-    fn timers_are_punctual(&self) -> Checked {
-        for (run, fire_at) in &self.ledger.fired {
-            let Some(due) = self.due_since(*fire_at) else { continue };
-            if self.now > due + LATE {
-                let what = format!("a timer due at {fire_at} fired {} µs late", self.now - due);
-                return Err(Violation::of(Check::Punctual, *run, what));
-            }
-        }
-        Ok(())
-    }
-
-    /// A new run starts at a time that its node's clock showed, regardless of earlier values of the
-    /// clock.
-    fn runs_start_at_the_true_time(&self, id: SlotId, batch: &Batch) -> Checked {
-        let Some(slot) = self.slots.get(&id) else { return Ok(()) };
-        for write in &batch.writes {
-            let Write::AppendLog(row) = write else { continue };
-            let events = codec::decode_events(row.events.clone()).unwrap_or_default();
-            let started =
-                events.iter().find(|event| matches!(event.body.fact, Fact::RunStarted(_)));
-            if let Some(event) = started.filter(|event| !slot.saw(event.time)) {
-                let what = format!("it started at {}, which no clock showed then", event.time);
-                return Err(Violation::of(Check::Starts, row.run, what));
-            }
-        }
-        Ok(())
     }
 
     fn trace_batch(&mut self, id: SlotId, batch: &Batch) {
@@ -147,9 +115,9 @@ impl World {
 
     /// A machine requests a read. It sees what was committed before, and perhaps later commits.
     pub(super) fn read(&mut self, id: SlotId, ticket: Ticket, fetch: &Fetch) {
-        let Some((shard, node)) = self.slots.get(&id).map(|slot| (slot.shard, slot.node)) else {
-            return;
-        };
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.reads();
+        let (shard, node) = (slot.shard, slot.node);
         let slow = self.trouble(self.settings.odds.read_slow);
         let later = delay(&mut self.rng, 2 * MILLIS, slow);
         let answer = if self.cut_off(node) || self.trouble(self.settings.odds.read_fails) {

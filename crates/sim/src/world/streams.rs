@@ -28,6 +28,7 @@ pub(crate) struct Stream {
 impl World {
     /// Sends work to a worker.
     pub(super) fn give(&mut self, stream: Stream, dispatch: Dispatch) {
+        let Some(dispatch) = self.unless_unread(stream, dispatch) else { return };
         let slow = self.trouble(20);
         let later = delay(&mut self.rng, 3 * MILLIS, slow);
         let event = WorkerEvent::Work(stream.number, Box::new(dispatch));

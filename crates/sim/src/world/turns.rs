@@ -3,7 +3,6 @@
 
 use abide_core::{
     codec,
-    dispatch::WorkKind,
     event::{Blocked, Event as Fact, TaskFailureCause, UpdateAdmitted},
     failure::{Failure, FailureKind},
     ids::{EventNumber, RunId, StartId},
@@ -16,6 +15,7 @@ use bytes::Bytes;
 
 use super::{
     Event, World,
+    credits::workflow_queue,
     workers::{Call, WorkerEvent},
 };
 use crate::{
@@ -191,7 +191,7 @@ impl World {
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
             return;
         };
-        let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
+        let give_up = WorkerEvent::GiveUp(workflow_queue(&token.workflow));
         if self.trouble(hangs) {
             return self.plan_in(8 * SECOND, Event::Worker(index, session, give_up));
         }
@@ -285,10 +285,11 @@ impl World {
             return Ok(());
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
+        let queue = workflow_queue(&token.workflow);
         let request = Box::new(Report::AnswerQuery(token, answer));
         let event = WorkerEvent::Answer(Box::new(TurnEnd::Query(request)));
         self.plan_in(later, Event::Worker(index, session, event));
-        let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
+        let give_up = WorkerEvent::GiveUp(queue);
         self.plan_in(later, Event::Worker(index, session, give_up));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    dispatch::{Dispatch, WorkKind, Worker as Taker},
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
     operation::CallError,
     report::{Report, ReportAnswer},
@@ -13,23 +13,26 @@ use abide_shard::node::NodeInput;
 use super::{
     Event, World,
     attempts::HeldAttempt,
-    calls::{Caller, Request},
+    calls::{Asker, Request},
+    credits::queue,
     nodes::{Node, NodeEvent, NodeId},
+    reading::Unread,
     streams::Stream,
     turns::TurnEnd,
 };
 use crate::{
     checks::Checked,
     code::Machine,
+    names::NAMESPACES,
     programs::Build,
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
 
-/// The only queue of a world.
+/// The only queue of a namespace.
 pub(crate) const QUEUE: &str = "queue";
 
-/// How many tasks of each kind a worker accepts at the same time.
+/// How many tasks of each kind and namespace a worker accepts at the same time.
 const CREDITS: usize = 3;
 
 /// How soon all shards know that a session has ended, without faults of nodes or links.
@@ -47,9 +50,11 @@ pub(crate) struct Worker {
     /// Identifies its stream: messages of an older one are void.
     pub(super) stream: u64,
     /// How much more work it accepts, as announced on this stream.
-    pub(super) credits: BTreeMap<WorkKind, usize>,
+    pub(super) credits: BTreeMap<QueueKey, usize>,
     /// Credit on ended streams: a match that was in flight then may arrive on the new one.
-    pub(super) stale: BTreeMap<WorkKind, usize>,
+    pub(super) stale: BTreeMap<QueueKey, usize>,
+    /// What waits for it while it does not read.
+    pub(super) unread: Option<Unread>,
     /// Cached runs, least recently used first.
     pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were sent, until the server has accepted them.
@@ -65,7 +70,9 @@ pub(crate) enum WorkerEvent {
     /// Replies to a workflow or query task.
     Answer(Box<TurnEnd>),
     /// Gives up a task that will get no reply.
-    GiveUp(WorkKind),
+    GiveUp(QueueKey),
+    /// Reads again what comes on a stream.
+    ReadOn(u64),
     Beat(RunId, EventNumber, u32),
     Finish(RunId, EventNumber, u32),
     /// Presents its attempts on this shard.
@@ -122,7 +129,7 @@ impl World {
             WorkerEvent::Connect => self.connect(index),
             WorkerEvent::Work(stream, dispatch) => self.take_work(index, stream, *dispatch),
             WorkerEvent::Answer(answer) => self.answer(index, *answer),
-            WorkerEvent::GiveUp(kind) => self.credit(index, kind, 1),
+            WorkerEvent::GiveUp(queue) => self.credit(index, queue, 1),
             WorkerEvent::Beat(run, scheduled, start) => self.beat(index, run, scheduled, start),
             WorkerEvent::Finish(run, scheduled, start) => self.finish(index, run, scheduled, start),
             WorkerEvent::Present(shard) => self.present(index, shard),
@@ -132,6 +139,7 @@ impl World {
                 }
                 _ => Ok(()),
             },
+            WorkerEvent::ReadOn(stream) => self.read_on(index, stream),
             WorkerEvent::Begin => self.begin_worker(index),
         }
     }
@@ -152,16 +160,23 @@ impl World {
         worker.connected = true;
         worker.node = node;
         worker.stream = self.streams_made;
-        for (kind, credits) in std::mem::take(&mut worker.credits) {
-            *worker.stale.entry(kind).or_default() += credits;
+        worker.unread = None;
+        for (queue, credits) in std::mem::take(&mut worker.credits) {
+            *worker.stale.entry(queue).or_default() += credits;
         }
         let (session, stream) = (worker.session.clone(), worker.stream);
-        let held = worker.held.values().filter(|held| !held.eager).count().min(CREDITS);
+        let held = NAMESPACES.map(|namespace| {
+            let own = |held: &&HeldAttempt| !held.eager && held.namespace().as_str() == namespace;
+            worker.held.values().filter(own).count().min(CREDITS)
+        });
         let handle = Stream { number: stream, worker: index, session: number };
         let opened = NodeInput::StreamOpened { session, stream, handle };
         self.tell_node(node, NodeEvent::Input(Box::new(opened)))?;
-        self.credit(index, WorkKind::Workflow, CREDITS)?;
-        self.credit(index, WorkKind::Activity, CREDITS - held)?;
+        for (namespace, held) in NAMESPACES.into_iter().zip(held) {
+            let queue = |kind| queue(&namespace.into(), kind);
+            self.credit(index, queue(WorkKind::Workflow), CREDITS)?;
+            self.credit(index, queue(WorkKind::Activity), CREDITS - held)?;
+        }
         for shard in crate::names::shards() {
             self.present(index, shard)?;
         }
@@ -174,7 +189,7 @@ impl World {
         let (session, node) = (worker.session_number, worker.node);
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         let request = Request::Report(Box::new(report));
-        self.call_at(node, later, Caller::Worker(index, session, call), request);
+        self.call_at(node, later, Asker::Worker(index, session, call), request);
     }
 
     /// The reply of a shard reaches a worker.
@@ -253,6 +268,7 @@ impl Worker {
             stream: 0,
             credits: BTreeMap::new(),
             stale: BTreeMap::new(),
+            unread: None,
             cache: Vec::new(),
             turns: BTreeMap::new(),
             held: BTreeMap::new(),

@@ -126,27 +126,27 @@ pub(crate) fn decode(row: &Row) -> Result<LogRow, Undecodable> {
 }
 
 /// A row of [`LOAD`].
-pub(crate) enum Part {
+pub(crate) enum LogPart {
     Snapshot(SnapshotRow),
     Log(LogRow),
 }
 
-pub(crate) fn decode_part(row: &Row) -> Result<Part, Undecodable> {
+pub(crate) fn decode_part(row: &Row) -> Result<LogPart, Undecodable> {
     Ok(if row.flag(5)? {
-        Part::Log(decode(row)?)
+        LogPart::Log(decode(row)?)
     } else {
         let (run, sequence, state) = (row.run(0)?, row.number(1)?, row.bytes(3)?);
-        Part::Snapshot(SnapshotRow { run, sequence, state })
+        LogPart::Snapshot(SnapshotRow { run, sequence, state })
     })
 }
 
 /// Puts the rows of [`LOAD`] together.
-pub(crate) fn loaded(parts: Vec<Part>) -> Loaded {
+pub(crate) fn loaded(parts: Vec<LogPart>) -> Loaded {
     let mut loaded = Loaded::default();
     for part in parts {
         match part {
-            Part::Snapshot(row) => loaded.snapshot = Some(row),
-            Part::Log(row) => loaded.log.push(row),
+            LogPart::Snapshot(row) => loaded.snapshot = Some(row),
+            LogPart::Log(row) => loaded.log.push(row),
         }
     }
     loaded

@@ -8,13 +8,13 @@ use abide_core::{
 };
 use abide_store::{
     RunFilter, WorkflowRuns,
-    rows::{RunRow, RunStatus, Swept},
+    rows::{ListLimit, RunKey, RunPosition, RunRow, RunStatus, Swept},
 };
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
     readers::Query,
-    session::Call,
+    session::{Call, Made, Param},
     tables::{
         call, column,
         conditions::{self, Conditions, value},
@@ -43,35 +43,29 @@ pub(crate) const DELETE: &str = "DELETE FROM runs \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
     WHERE runs.shard = key.shard AND runs.run = key.run";
 
-pub(crate) const OF_WORKFLOW: &str = concat!(
-    "SELECT ",
-    columns_read!(),
-    " FROM runs WHERE namespace = $1 AND workflow = $2 AND shard = $3 AND ordinal <= $4 \
-     ORDER BY ordinal DESC, run DESC LIMIT $5"
-);
+pub(crate) const OF_WORKFLOW: &str = "SELECT run, ordinal, start_key FROM runs \
+     WHERE namespace = $1 AND workflow = $2 AND shard = $3 AND ordinal <= $4 \
+     ORDER BY ordinal DESC, run DESC LIMIT $5";
 
 /// The next open runs, and for each whether nothing would resume it. A wait points to its entry in
 /// the due index. Tasks, and the due entries of a run without waits, have no index by run, so the
 /// query scans the shard's part of each table once for all such runs. `IS TRUE` keeps the planner
 /// from turning this into a join: however large the tables are, it looks up each row among the
 /// few runs, and not each run among all rows.
-pub(crate) const STRANDED: &str = concat!(
-    "WITH seen AS MATERIALIZED (SELECT * FROM runs WHERE shard = $1 AND status <= 3 \
+pub(crate) const STRANDED: &str = "WITH seen AS MATERIALIZED (SELECT run FROM runs WHERE shard = $1 AND status <= 3 \
      AND run >= $2 AND (run > $2 OR $3) ORDER BY run LIMIT $4), \
      queued AS MATERIALIZED (SELECT DISTINCT tasks.run FROM tasks WHERE tasks.shard = $1 \
      AND (tasks.run IN (SELECT seen.run FROM seen)) IS TRUE), \
      timed AS MATERIALIZED (SELECT DISTINCT due.run FROM due WHERE due.shard = $1 \
-     AND (due.run IN (SELECT seen.run FROM seen)) IS TRUE) SELECT ",
-    columns_read!(),
-    ", NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
+     AND (due.run IN (SELECT seen.run FROM seen)) IS TRUE) SELECT seen.run, \
+     NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
      AND seen.run NOT IN (SELECT queued.run FROM queued) \
      AND CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
      THEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run \
      AND waits.until <> $5 AND NOT EXISTS (SELECT FROM due WHERE due.shard = $1 \
      AND due.due = waits.until AND due.run = seen.run)) \
      ELSE seen.run NOT IN (SELECT timed.run FROM timed) END \
-     FROM seen ORDER BY run"
-);
+     FROM seen ORDER BY seen.run";
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a RunRow)]) -> Call<'a> {
     let params = vec![
@@ -119,16 +113,43 @@ pub(crate) fn of_workflow(shard: ShardId, of: &WorkflowRuns, page: usize) -> Que
     ))
 }
 
-/// Runs of all shards, newest first.
-pub(crate) fn list(filter: &RunFilter, page: usize) -> Query {
+/// Runs of all shards down to position `end`, newest first. As for a page of a log, what is behind
+/// the page is not read.
+pub(crate) fn list(filter: &RunFilter, end: Option<RunPosition>, page: ListLimit) -> Query {
+    const ORDER: &str = "ORDER BY started_at DESC, run DESC";
+    let mut conditions = conditions_until(filter, end);
+    let bytes = conditions.place(value(limit(page.bytes.max(1)), Type::INT8));
     let head = concat!("SELECT ", columns_read!(), " FROM runs");
-    let tail = "ORDER BY started_at DESC, run DESC";
-    Query::Filtered(conditions(filter).made(head, tail, Some(limit(page))))
+    let Made { sql, params } = conditions.made(head, ORDER, Some(limit(page.rows)));
+    let columns = columns_read!();
+    let sql = format!(
+        "SELECT {columns} FROM (SELECT *, sum(octet_length(details)) OVER ({ORDER} \
+         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({sql}) AS listed) AS page \
+         WHERE coalesce(before, 0) < {bytes} {ORDER}"
+    );
+    Query::Filtered(Made { sql, params })
 }
 
-/// How many runs pass the filter.
-pub(crate) fn count(filter: &RunFilter) -> Query {
-    Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
+/// How many runs pass the filter, down to position `end`.
+pub(crate) fn count(filter: &RunFilter, end: Option<RunPosition>) -> Query {
+    Query::Filtered(conditions_until(filter, end).made("SELECT count(*) FROM runs", "", None))
+}
+
+/// Finds the last of so many runs that are examined, by the index alone. `None` for those of one
+/// workflow: they are few, and not in this order in their index.
+pub(crate) fn end_of_part(filter: &RunFilter, examined: usize) -> Option<Query> {
+    let span = filter.span();
+    if span.workflow.is_some() {
+        return None;
+    }
+    let mut conditions = conditions(&span);
+    let offset = conditions.place(value(limit(examined.saturating_sub(1)), Type::INT8));
+    let tail = format!("ORDER BY started_at DESC, run DESC OFFSET {offset}");
+    Some(Query::Filtered(conditions.made("SELECT started_at, run FROM runs", &tail, Some(1))))
+}
+
+pub(crate) fn decode_position(row: &Row) -> Result<RunPosition, Undecodable> {
+    Ok((row.time(0)?, row.run(1)?))
 }
 
 /// Counts runs by status and type among the newest `most` and one more. The inner limit bounds the
@@ -176,6 +197,19 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
+/// What the filter requires, of runs that do not stand behind this position.
+fn conditions_until(filter: &RunFilter, end: Option<RunPosition>) -> Conditions {
+    let mut conditions = conditions(filter);
+    if let Some(end) = end {
+        conditions.require("(started_at, run) >= (?, ?)", position(end));
+    }
+    conditions
+}
+
+fn position((started_at, run): RunPosition) -> [(Param<'static>, Type); 2] {
+    [value(Time::from(started_at), Type::BYTEA), value(run_id(run), Type::UUID)]
+}
+
 /// Requires what the filter says.
 fn require(conditions: &mut Conditions, filter: &RunFilter) {
     let time = |at: Timestamp| value(Time::from(at), Type::BYTEA);
@@ -203,9 +237,8 @@ fn require(conditions: &mut Conditions, filter: &RunFilter) {
     if let Some(before) = filter.started_before {
         conditions.require("started_at < ?", [time(before)]);
     }
-    if let Some((started_at, run)) = filter.after {
-        let position = [time(started_at), value(run_id(run), Type::UUID)];
-        conditions.require("(started_at, run) < (?, ?)", position);
+    if let Some(after) = filter.after {
+        conditions.require("(started_at, run) < (?, ?)", position(after));
     }
 }
 
@@ -224,15 +257,19 @@ pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Que
 }
 
 /// An open run, and whether it is stranded.
-pub(crate) fn decode_seen(row: &Row) -> Result<(RunRow, bool), Undecodable> {
-    Ok((decode(row)?, row.flag(10)?))
+pub(crate) fn decode_seen(row: &Row) -> Result<(RunId, bool), Undecodable> {
+    Ok((row.run(0)?, row.flag(1)?))
 }
 
 /// Result of one page.
-pub(crate) fn swept(seen: Vec<(RunRow, bool)>, page: usize) -> Swept {
-    let next = seen.last().map(|(row, _)| row.run).filter(|_| seen.len() == page);
-    let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(row, _)| row);
+pub(crate) fn swept(seen: Vec<(RunId, bool)>, page: usize) -> Swept {
+    let next = seen.last().map(|(run, _)| *run).filter(|_| seen.len() == page);
+    let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(run, _)| run);
     Swept { stranded: stranded.collect(), next }
+}
+
+pub(crate) fn decode_key(row: &Row) -> Result<RunKey, Undecodable> {
+    Ok(RunKey { run: row.run(0)?, ordinal: row.number(1)?, start_key: row.text_or_null(2)? })
 }
 
 pub(crate) fn decode(row: &Row) -> Result<RunRow, Undecodable> {

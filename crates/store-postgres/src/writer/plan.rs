@@ -22,12 +22,12 @@ use crate::{
 /// Stages of a transaction, in order.
 #[derive(Default)]
 pub(super) struct Plan<'a> {
-    stages: Vec<Stage<'a>>,
+    stages: Vec<WriteStage<'a>>,
 }
 
 /// Writes that need only one statement per table.
 #[derive(Default)]
-struct Stage<'a> {
+struct WriteStage<'a> {
     claims: BTreeMap<ShardId, (u64, &'a str)>,
     deleted_logs: BTreeSet<(ShardId, RunId)>,
     log: BTreeMap<(ShardId, RunId, u64), &'a LogRow>,
@@ -50,10 +50,10 @@ impl<'a> Plan<'a> {
             if let Write::DeleteRun(run) = write
                 && self.stages.last().is_some_and(|stage| stage.logs(batch.shard, *run))
             {
-                self.stages.push(Stage::default());
+                self.stages.push(WriteStage::default());
             }
             if self.stages.is_empty() {
-                self.stages.push(Stage::default());
+                self.stages.push(WriteStage::default());
             }
             if let Some(stage) = self.stages.last_mut() {
                 stage.add(batch.shard, write);
@@ -91,12 +91,12 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn calls(&self) -> Vec<Call<'a>> {
-        self.stages.iter().flat_map(Stage::calls).collect()
+        self.stages.iter().flat_map(WriteStage::calls).collect()
     }
 
     /// Log rows that the transaction appends.
     pub(super) fn log_rows(&self) -> Vec<(ShardId, &'a LogRow)> {
-        self.stages.iter().flat_map(Stage::log_rows).collect()
+        self.stages.iter().flat_map(WriteStage::log_rows).collect()
     }
 }
 
@@ -123,7 +123,7 @@ fn numbers(write: &Write) -> [Option<u64>; 2] {
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'a> WriteStage<'a> {
     /// Whether this stage appends to the run's log.
     fn logs(&self, shard: ShardId, run: RunId) -> bool {
         self.log.range((shard, run, 0)..=(shard, run, u64::MAX)).next().is_some()

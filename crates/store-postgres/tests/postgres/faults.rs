@@ -124,7 +124,7 @@ fn too_many_connections_are_said_to_be_too_many() {
         panic!("a third connection was made");
     };
     assert!(reason.contains("too many clients"), "{reason}");
-    let list = pollster::block_on(store.count_runs(abide_store::RunFilter::default()));
+    let list = pollster::block_on(store.count_runs(abide_store::RunFilter::default(), 10));
     assert!(list.unwrap_err().to_string().contains("too many clients"));
     drop(store);
     // The server takes a moment to notice closed connections.

@@ -8,7 +8,7 @@ use abide_core::{
 };
 use abide_store::{
     RunFilter, WorkflowRuns,
-    rows::{RunRow, RunStatus, Swept},
+    rows::{ListLimit, ListPart, RunKey, RunPosition, RunRow, RunStatus, Swept},
 };
 use rusqlite::{Connection, Result, Row, params, params_from_iter};
 
@@ -56,28 +56,25 @@ pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Res
     execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
 }
 
-fn read(connection: &Connection, shard: ShardId, run: RunId) -> Result<Option<RunRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM runs WHERE run = ? AND shard = ?");
-    row(connection, &sql, params![run.as_bytes(), shard.number()], decode)
-}
-
 /// Runs of one workflow, highest ordinal first.
 pub(crate) fn of_workflow(
     connection: &Connection,
     shard: ShardId,
     of: &WorkflowRuns,
     page: usize,
-) -> Result<Vec<RunRow>> {
+) -> Result<Vec<RunKey>> {
     let before = if of.before.is_some() { "AND ordinal < ?4" } else { "" };
     let sql = format!(
-        "SELECT {COLUMNS} FROM runs INDEXED BY runs_by_workflow \
+        "SELECT run, ordinal, start_key FROM runs INDEXED BY runs_by_workflow \
          WHERE namespace = ?1 AND workflow = ?2 AND shard = ?3 {before} \
          ORDER BY ordinal DESC, run DESC LIMIT ?5"
     );
     let (namespace, workflow) = (of.namespace.as_str(), of.workflow.as_str());
     let before = bound(of.before.unwrap_or(u64::MAX));
     let params = params![namespace, workflow, shard.number(), before, limit(page)];
-    rows(connection, &sql, params, decode)
+    rows(connection, &sql, params, |row| {
+        Ok(RunKey { run: row.run(0)?, ordinal: row.number(1)?, start_key: row.get(2)? })
+    })
 }
 
 /// Runs of all shards, newest first. Runs of one workflow are found by its index; all other
@@ -85,26 +82,65 @@ pub(crate) fn of_workflow(
 pub(crate) fn list(
     connection: &Connection,
     filter: &RunFilter,
-    page: usize,
-) -> Result<Vec<RunRow>> {
+    page: ListLimit,
+) -> Result<ListPart<Vec<RunRow>>> {
     let index = index(filter);
-    let mut conditions = conditions(filter);
-    conditions.params.push(limit(page).into());
+    let end = end_of_part(connection, filter, page.examined)?;
+    let mut conditions = conditions_until(filter, end);
+    conditions.params.push(limit(page.rows).into());
     let sql = format!(
         "SELECT {COLUMNS} FROM runs INDEXED BY {index} WHERE {} \
          ORDER BY started_at DESC, run DESC LIMIT ?",
         conditions.sql
     );
-    rows(connection, &sql, params_from_iter(conditions.params), decode)
+    let mut statement = connection.prepare_cached(&sql)?;
+    page.part(statement.query_and_then(params_from_iter(conditions.params), decode)?, end)
 }
 
 /// Number of runs that match the filter.
-pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> {
-    let conditions = conditions(filter);
+pub(crate) fn count(
+    connection: &Connection,
+    filter: &RunFilter,
+    examined: usize,
+) -> Result<ListPart<u64>> {
+    let next = end_of_part(connection, filter, examined)?;
+    let conditions = conditions_until(filter, next);
     let sql =
         format!("SELECT count(*) FROM runs INDEXED BY {} WHERE {}", index(filter), conditions.sql);
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
+    let count = statement.query_row(params_from_iter(conditions.params), |row| row.number(0))?;
+    Ok(ListPart { found: count, next })
+}
+
+/// Position of the last of so many runs that are examined; `None` if there are fewer. Only the index
+/// is read. Runs of one workflow are few, and not in this order in their index.
+fn end_of_part(
+    connection: &Connection,
+    filter: &RunFilter,
+    examined: usize,
+) -> Result<Option<RunPosition>> {
+    if index(filter) == BY_WORKFLOW {
+        return Ok(None);
+    }
+    let mut span = conditions(&filter.span());
+    span.params.push(limit(examined.saturating_sub(1)).into());
+    let sql = format!(
+        "SELECT started_at, run FROM runs INDEXED BY runs_by_start WHERE {} \
+         ORDER BY started_at DESC, run DESC LIMIT 1 OFFSET ?",
+        span.sql
+    );
+    let position = |row: &Row<'_>| Ok((row.time(0)?, row.run(1)?));
+    row(connection, &sql, params_from_iter(span.params), position)
+}
+
+/// What the filter requires, of runs that do not stand behind this position.
+fn conditions_until(filter: &RunFilter, end: Option<RunPosition>) -> Conditions {
+    let mut conditions = conditions(filter);
+    if let Some((started_at, run)) = end {
+        let position = [time(started_at).to_vec().into(), run.as_bytes().to_vec().into()];
+        conditions.require("(started_at, run) >= (?, ?)", position);
+    }
+    conditions
 }
 
 /// Counts runs by status and type among so many and one more, the newest first. The inner limit
@@ -195,7 +231,7 @@ pub(crate) fn stranded(
                 without_wait.insert(run);
             }
             ends => {
-                for end in ends.into_iter().filter(|end| !end.never()) {
+                for end in ends.into_iter().filter(|end| !end.is_never()) {
                     if !due::contains(connection, shard, run, end)? {
                         stranded.insert(run);
                     }
@@ -205,8 +241,7 @@ pub(crate) fn stranded(
     }
     due::remove_due(connection, shard, &mut without_wait)?;
     stranded.append(&mut without_wait);
-    let rows = stranded.into_iter().map(|run| read(connection, shard, run));
-    Ok(Swept { stranded: rows.flat_map(Result::transpose).collect::<Result<_>>()?, next })
+    Ok(Swept { stranded: stranded.into_iter().collect(), next })
 }
 
 /// The next open runs, each with whether it has no row in tasks and outbox.

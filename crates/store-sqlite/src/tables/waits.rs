@@ -24,7 +24,7 @@ const DAY: i64 = 86_400;
 
 /// The day on which a wait ends.
 fn day(until: Timestamp) -> i64 {
-    if until.never() { ENDLESS } else { until.seconds().div_euclid(DAY) }
+    if until.is_never() { ENDLESS } else { until.seconds().div_euclid(DAY) }
 }
 
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &WaitRow) -> Result<()> {
@@ -216,7 +216,7 @@ fn select(
 /// in the order of their index, so that their pages need no sorting.
 fn order(filter: &WaitFilter, access: Access<'_>, conditions: &mut Conditions) -> &'static str {
     let endless = matches!(access, Access::Day(ENDLESS));
-    if let Some(after) = filter.after.as_ref().filter(|after| !endless || after.until.never()) {
+    if let Some(after) = filter.after.as_ref().filter(|after| !endless || after.until.is_never()) {
         let until = Value::from(time(after.until).to_vec());
         let place = [
             after.run.as_bytes().to_vec().into(),

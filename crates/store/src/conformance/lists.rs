@@ -11,6 +11,7 @@ use abide_core::{
     tally::{Tallied, Tally, TallyGroup, WaitTally},
     time::Timestamp,
 };
+use bytes::Bytes;
 
 use crate::{
     RunFilter, Store, WaitFilter, WaitPosition, Write,
@@ -18,10 +19,11 @@ use crate::{
         Check, checks, commit, pages_of_two, read,
         samples::{run, run_row, shard, time, wait_row},
     },
-    rows::{RunRow, RunStatus, WaitKind, WaitRow},
+    rows::{ListLimit, ListPart, RunPosition, RunRow, RunStatus, WaitKind, WaitRow},
 };
 
-pub(super) const CHECKS: &[Check] = checks![filters_of_runs, filters_of_waits, tallies];
+pub(super) const CHECKS: &[Check] =
+    checks![filters_of_runs, filters_of_waits, a_page_of_large_runs_ends_early, tallies];
 
 fn filters_of_runs(store: &dyn Store) {
     let mut rows: Vec<RunRow> = (0..36).map(varied_run).collect();
@@ -31,14 +33,83 @@ fn filters_of_runs(store: &dyn Store) {
     rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
     for filter in run_filters() {
         let expected: Vec<_> = rows.iter().filter(|row| filter.matches(row)).cloned().collect();
-        assert_eq!(read(store.runs(filter.clone(), 100)), expected, "{filter:?}");
+        let all = read(store.runs(filter.clone(), ListLimit::rows(100)));
+        assert_eq!(all, ListPart { found: expected.clone(), next: None }, "{filter:?}");
         let count = u64::try_from(expected.len()).expect("few rows");
-        assert_eq!(read(store.count_runs(filter.clone())), count, "counted: {filter:?}");
+        let counted = read(store.count_runs(filter.clone(), 100));
+        assert_eq!(counted, ListPart { found: count, next: None }, "counted: {filter:?}");
+        for examined in [1, 5, 36, 37] {
+            check_parts(store, &filter, examined, &expected);
+        }
         let paged = pages_of_two(|last: Option<&RunRow>| {
             let after = last.map(|row| (row.started_at, row.run)).or(filter.after);
-            read(store.runs(RunFilter { after, ..filter.clone() }, 2))
+            read(store.runs(RunFilter { after, ..filter.clone() }, ListLimit::rows(2))).found
         });
         assert_eq!(paged, expected, "in pages: {filter:?}");
+    }
+}
+
+/// Reads that examine a bounded number of rows add up to the whole, and each says where the next
+/// one begins. Only the runs of one workflow may be examined at once.
+fn check_parts(store: &dyn Store, filter: &RunFilter, examined: usize, expected: &[RunRow]) {
+    let at_once = filter.span().workflow.is_some();
+    let most = if at_once { usize::MAX } else { examined };
+    let whole_in = |read_after: &mut dyn FnMut(RunFilter) -> Option<RunPosition>| {
+        let mut filter = filter.clone();
+        while let Some(next) = read_after(filter.clone()) {
+            assert!(filter.after.is_none_or(|after| next < after), "{next:?} after {filter:?}");
+            filter.after = Some(next);
+        }
+    };
+    let mut listed = Vec::new();
+    whole_in(&mut |filter| {
+        let part = read(store.runs(filter, ListLimit { examined, ..ListLimit::rows(3) }));
+        assert!(part.found.len() <= most.min(3), "{part:?}");
+        listed.extend(part.found);
+        part.next
+    });
+    assert_eq!(listed, expected, "{examined} at a time: {filter:?}");
+    let mut counted = Vec::new();
+    whole_in(&mut |filter| {
+        let part = read(store.count_runs(filter, examined));
+        counted.push(usize::try_from(part.found).expect("few rows"));
+        part.next
+    });
+    assert_eq!(counted.iter().sum::<usize>(), expected.len(), "{examined} at a time: {filter:?}");
+    assert!(counted.iter().all(|count| *count <= most), "{examined} at a time: {counted:?}");
+}
+
+/// Rows differ much in size, and a whole page is held in memory.
+fn a_page_of_large_runs_ends_early(store: &dyn Store) {
+    let sizes = [1_000, 0, 10, 990, 1, 100_000, 3, 997, 0];
+    let rows = (1..).zip(sizes).map(|(number, size)| {
+        let (details, namespace) = (Bytes::from(vec![7; size]), "n".into());
+        RunRow { details, namespace, ..run_row(run(number)) }
+    });
+    let mut rows: Vec<RunRow> = rows.collect();
+    rows.reverse();
+    commit(store, shard(1), rows.iter().cloned().map(Write::PutRun).collect());
+    let workflow = Some(rows[0].workflow.clone());
+    let all = RunFilter { namespace: Some("n".into()), ..RunFilter::default() };
+    for filter in [all.clone(), RunFilter { workflow, ..all }] {
+        // In the order of the list, each page ends with the row that fills it.
+        let expected: [&[usize]; 4] = [&[0, 997, 3], &[100_000], &[1, 990, 10], &[0, 1_000]];
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let limit = ListLimit { bytes: 1_000, ..ListLimit::rows(100) };
+            let part = read(store.runs(RunFilter { after, ..filter.clone() }, limit));
+            let full = limit.filled_by(&part.found);
+            assert_eq!(part.next, part.found.last().filter(|_| full).map(RunRow::position));
+            pages.push(part.found.iter().map(|row| row.details.len()).collect::<Vec<_>>());
+            after = part.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        pages.retain(|page| !page.is_empty());
+        assert_eq!(pages, expected, "{filter:?}");
+        let one = ListLimit { bytes: 0, ..ListLimit::rows(100) };
+        assert_eq!(read(store.runs(filter, one)).found, rows[..1], "one row at least");
     }
 }
 

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use abide_core::ids::{RunId, ShardId};
 
 use crate::{
-    Batch, CommitError, Pending, Store, WorkflowRuns, Write,
-    rows::{LogLimit, RunRow, SnapshotRow},
+    Batch, CommitError, Pending, RunFilter, Store, WorkflowRuns, Write,
+    rows::{ListLimit, LogLimit, RunKey, RunRow, SnapshotRow},
 };
 
 mod commits;
@@ -81,8 +81,18 @@ fn read<T>(pending: Pending<'_, T>) -> T {
 /// What the store has under the id of this run, among the runs of its workflow.
 fn stored(store: &dyn Store, shard: ShardId, row: &RunRow) -> Option<RunRow> {
     let (namespace, workflow) = (row.namespace.clone(), row.workflow.clone());
+    let filter = RunFilter {
+        namespace: Some(namespace.clone()),
+        workflow: Some(workflow.clone()),
+        ..RunFilter::default()
+    };
     let runs = WorkflowRuns { namespace, workflow, before: None };
-    read(store.runs_of(shard, runs, 100)).into_iter().find(|listed| listed.run == row.run)
+    let keys = read(store.runs_of(shard, runs, 100));
+    let key = keys.into_iter().find(|key| key.run == row.run)?;
+    let listed = read(store.runs(filter, ListLimit::rows(100))).found;
+    let listed = listed.into_iter().find(|listed| listed.run == row.run);
+    assert_eq!(Some(key), listed.as_ref().map(RunKey::of), "both reads find the same run");
+    listed
 }
 
 /// Latest snapshot of the run.

@@ -14,7 +14,9 @@ use crate::{
         samples::{run, shard, time},
     },
     memory::Tables,
-    rows::{DueRow, LogLimit, LogRow, OutboxRow, RunRow, TaskRow, WaitKind, WaitRow},
+    rows::{
+        DueRow, ListLimit, LogLimit, LogRow, OutboxRow, RunKey, RunRow, TaskRow, WaitKind, WaitRow,
+    },
 };
 
 pub(super) const CHECKS: &[Check] =
@@ -179,7 +181,7 @@ impl Both<'_> {
             });
         }
         for name in ["", "a", "b", "ü"] {
-            self.pages(|last: Option<&RunRow>| {
+            self.pages(|last: Option<&RunKey>| {
                 let before = last.map(|row| row.ordinal);
                 let workflow =
                     WorkflowRuns { namespace: "a".into(), workflow: name.into(), before };
@@ -196,7 +198,7 @@ impl Both<'_> {
             let after = last.map(|row| (row.started_at, row.run));
             let filter = RunFilter { after, ..RunFilter::default() };
             let expected = tables.runs(&filter, limit);
-            (read(store.runs(filter, limit)), expected)
+            (read(store.runs(filter, ListLimit::rows(limit))).found, expected)
         });
         for kind in WaitKind::ALL.map(Some).into_iter().chain([None]) {
             for name in [None, Some(String::new()), Some("a".to_owned())] {

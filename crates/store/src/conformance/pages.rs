@@ -1,7 +1,7 @@
 //! Checks of paging and order: every paged read is walked in pages of two and must return each row
 //! once, in key order.
 
-use abide_core::time::Timestamp;
+use abide_core::{ids::RunId, time::Timestamp};
 use bytes::Bytes;
 
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
         },
     },
     rows::{
-        DueRow, Loaded, LogLimit, LogRow, OutboxRow, RunRow, SnapshotRow, Swept, TaskKey, TaskRow,
-        WorkKind,
+        DueRow, ListLimit, Loaded, LogLimit, LogRow, OutboxRow, RunKey, RunRow, SnapshotRow, Swept,
+        TaskKey, TaskRow, WorkKind,
     },
 };
 
@@ -133,7 +133,7 @@ fn runs_of_a_workflow(store: &dyn Store) {
     foreigner.namespace = "other".into();
     let writes = rows.iter().chain([&stranger, &foreigner]).cloned().map(Write::PutRun).collect();
     commit(store, shard(1), writes);
-    let all = pages_of_two(|last: Option<&RunRow>| {
+    let all = pages_of_two(|last: Option<&RunKey>| {
         let workflow = WorkflowRuns {
             namespace: "namespace".into(),
             workflow: "workflow".into(),
@@ -141,7 +141,7 @@ fn runs_of_a_workflow(store: &dyn Store) {
         };
         read(store.runs_of(shard(1), workflow, 2))
     });
-    assert_eq!(all, rows);
+    assert_eq!(all, rows.each_ref().map(RunKey::of));
 }
 
 fn tasks(store: &dyn Store) {
@@ -273,25 +273,26 @@ fn runs(store: &dyn Store) {
     }
     let all = pages_of_two(|last: Option<&RunRow>| {
         let after = last.map(|row| (row.started_at, row.run));
-        read(store.runs(RunFilter { after, ..RunFilter::default() }, 2))
+        let filter = RunFilter { after, ..RunFilter::default() };
+        read(store.runs(filter, ListLimit::rows(2))).found
     });
     assert_eq!(all, rows);
 }
 
 fn stranded(store: &dyn Store) {
-    let rows: Vec<_> = [1, 3, 4, 200, 1000].map(|number| run_row(run(number))).to_vec();
-    commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutRun).collect());
+    let runs = [1, 3, 4, 200, 1000].map(run);
+    commit(store, shard(1), runs.iter().rev().map(|id| Write::PutRun(run_row(*id))).collect());
     commit(store, shard(2), vec![Write::PutRun(run_row(run(2)))]);
     commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(3))))]);
     let sweep = |after| read(store.stranded(shard(1), after, 2));
-    let swept = |rows: &[RunRow], next| Swept { stranded: rows.to_vec(), next };
+    let swept = |runs: &[RunId], next| Swept { stranded: runs.to_vec(), next };
     assert_eq!(
         sweep(None),
-        swept(&rows[..1], Some(run(3))),
+        swept(&runs[..1], Some(run(3))),
         "the limit counts runs examined, not runs found"
     );
-    assert_eq!(sweep(Some(run(3))), swept(&rows[2..4], Some(run(200))));
-    assert_eq!(sweep(Some(run(200))), swept(&rows[4..], None));
+    assert_eq!(sweep(Some(run(3))), swept(&runs[2..4], Some(run(200))));
+    assert_eq!(sweep(Some(run(200))), swept(&runs[4..], None));
 }
 
 fn a_page_of_none_is_empty(store: &dyn Store) {
@@ -303,7 +304,7 @@ fn a_page_of_none_is_empty(store: &dyn Store) {
     assert!(read(store.due(shard(1), None, never, 0)).is_empty());
     assert!(read(store.waits(WaitFilter::default(), 0)).is_empty());
     assert!(read(store.outbox(shard(1), None, 0)).is_empty());
-    assert!(read(store.runs(RunFilter::default(), 0)).is_empty());
+    assert!(read(store.runs(RunFilter::default(), ListLimit::rows(0))).found.is_empty());
     assert_eq!(read(store.stranded(shard(1), None, 0)), Swept::default());
 }
 

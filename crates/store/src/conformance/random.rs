@@ -100,7 +100,7 @@ impl Random {
         row.ordinal = self.below(3);
         row.status = self.pick(&RunStatus::ALL);
         row.started_at = self.time();
-        row.closed_at = (!row.status.open()).then(|| self.time());
+        row.closed_at = (!row.status.is_open()).then(|| self.time());
         row
     }
 

@@ -14,7 +14,7 @@ use crate::{
         },
         snapshot_of, stored,
     },
-    rows::{LogLimit, RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
+    rows::{ListLimit, LogLimit, RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -59,7 +59,7 @@ fn runs(store: &dyn Store) {
     assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
     for status in RunStatus::ALL {
         row.status = status;
-        row.closed_at = (!status.open()).then(|| time(1_800_000_001, 7));
+        row.closed_at = (!status.is_open()).then(|| time(1_800_000_001, 7));
         put(&row);
         assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
     }
@@ -70,7 +70,7 @@ fn runs(store: &dyn Store) {
     row.started_at = time(1_800_000_002, 0);
     put(&row);
     assert_eq!(stored(store, shard(1), &row), Some(row.clone()));
-    assert_eq!(read(store.runs(Default::default(), 10)), [row]);
+    assert_eq!(read(store.runs(Default::default(), ListLimit::rows(10))).found, [row]);
 }
 
 fn deleted_runs(store: &dyn Store) {
@@ -84,7 +84,7 @@ fn deleted_runs(store: &dyn Store) {
     assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 2);
     assert_eq!(stored(store, shard(1), &run_row(run(2))), Some(run_row(run(2))));
     assert_eq!(read(store.log(shard(1), run(2), 0, LogLimit::rows(10))).len(), 1);
-    assert_eq!(read(store.runs(Default::default(), 10)), [run_row(run(2))]);
+    assert_eq!(read(store.runs(Default::default(), ListLimit::rows(10))).found, [run_row(run(2))]);
 }
 
 fn tasks(store: &dyn Store) {
@@ -204,10 +204,7 @@ fn stranded(store: &dyn Store) {
         Write::PutDue(due_row(run(6), until)),
     ]);
     commit(store, shard(1), writes);
-    let stranded = || {
-        let found = read(store.stranded(shard(1), None, 10)).stranded;
-        found.into_iter().map(|row| row.run).collect::<Vec<_>>()
-    };
+    let stranded = || read(store.stranded(shard(1), None, 10)).stranded;
     assert_eq!(stranded(), [run(5)]);
 
     // An entry with another due time does not belong to the wait.

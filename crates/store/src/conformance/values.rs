@@ -14,7 +14,7 @@ use crate::{
         },
         snapshot_of, stored,
     },
-    rows::LogLimit,
+    rows::{LogLimit, RunKey},
 };
 
 pub(super) const CHECKS: &[Check] =
@@ -121,7 +121,8 @@ fn any_text(store: &dyn Store) {
         let writes = vec![Write::PutRun(row.clone()), Write::PutTask(task.clone())];
         commit(store, shard(1), writes);
         let workflow = WorkflowRuns { namespace: text.into(), workflow: text.into(), before: None };
-        assert_eq!(read(store.runs_of(shard(1), workflow, 10)), [row], "{text:?}");
+        assert_eq!(read(store.runs_of(shard(1), workflow, 10)), [RunKey::of(&row)], "{text:?}");
+        assert_eq!(stored(store, shard(1), &row), Some(row), "{text:?}");
         assert!(read(store.tasks(shard(1), None, 100)).contains(&task), "{text:?}");
         let put = pollster::block_on(store.put_registry(registry_row(text, 1)));
         assert_eq!(put, Ok(true), "{text:?}");

@@ -16,8 +16,8 @@ use crate::{
     RunFilter, WaitFilter, WaitPosition, WorkflowRuns,
     memory::Tables,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow,
-        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
+        RegistryRow, RunKey, RunPosition, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -29,7 +29,7 @@ impl Tables {
     }
 
     /// Retained runs of a workflow, highest ordinal first.
-    pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunRow> {
+    pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunKey> {
         let key = WorkflowKey {
             namespace: workflow.namespace.clone(),
             workflow: workflow.workflow.clone(),
@@ -38,7 +38,7 @@ impl Tables {
         let mut rows: Vec<_> = runs
             .filter_map(|run| self.runs.get(&(shard, *run)))
             .filter(|row| workflow.before.is_none_or(|before| row.ordinal < before))
-            .cloned()
+            .map(RunKey::of)
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.ordinal, row.run)));
         rows.truncate(limit);
@@ -126,9 +126,27 @@ impl Tables {
         rows
     }
 
-    /// Number of runs that match the filter.
-    pub fn count_runs(&self, filter: &RunFilter) -> u64 {
-        self.runs.values().filter(|row| filter.matches(row)).map(|_| 1).sum()
+    /// Runs of all shards, newest first, as far as one read goes.
+    pub fn part_of_runs(&self, filter: &RunFilter, limit: ListLimit) -> ListPart<Vec<RunRow>> {
+        let end = self.end_of_part(filter, limit.examined);
+        let mut found = self.runs(filter, limit.rows);
+        found.retain(|row| end.is_none_or(|end| row.position() >= end));
+        let Ok(part) = limit.part(found.into_iter().map(Ok::<_, Infallible>), end);
+        part
+    }
+
+    /// Number of runs that match the filter, among at most `examined`.
+    pub fn count_runs(&self, filter: &RunFilter, examined: usize) -> ListPart<u64> {
+        let next = self.end_of_part(filter, examined);
+        let within = |row: &&RunRow| next.is_none_or(|end| row.position() >= end);
+        let found = self.runs.values().filter(within).filter(|row| filter.matches(row));
+        ListPart { found: found.map(|_| 1).sum(), next }
+    }
+
+    /// Position of the last of so many runs that are examined; `None` if there are fewer.
+    fn end_of_part(&self, filter: &RunFilter, examined: usize) -> Option<RunPosition> {
+        let rows = self.runs(&filter.span(), examined.max(1));
+        rows.last().filter(|_| rows.len() >= examined).map(RunRow::position)
     }
 
     /// Counts at most `rows` rows.
@@ -165,11 +183,11 @@ impl Tables {
 
     /// Examines a page of open runs for those that nothing would resume.
     pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Swept {
-        let open = self.runs_of_shard(shard, after).filter(|row| row.status.open());
+        let open = self.runs_of_shard(shard, after).filter(|row| row.status.is_open());
         let open: Vec<_> = open.take(limit).collect();
         let next = open.last().map(|row| row.run).filter(|_| open.len() == limit);
         let stranded = open.into_iter().filter(|row| !self.resumable(shard, row.run));
-        Swept { stranded: stranded.cloned().collect(), next }
+        Swept { stranded: stranded.map(|row| row.run).collect(), next }
     }
 
     /// Registry rows whose name begins with `prefix`, ordered by name.
@@ -195,7 +213,7 @@ impl Tables {
     /// Whether the wait has no deadline, or its deadline is in the due index.
     fn comes(&self, shard: ShardId, wait: &WaitRow) -> bool {
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == (shard, wait.run));
-        wait.until.never() || due.any(|(_, key)| key.due == wait.until)
+        wait.until.is_never() || due.any(|(_, key)| key.due == wait.until)
     }
 }
 

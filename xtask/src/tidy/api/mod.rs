@@ -3,7 +3,8 @@
 //!
 //! The text is made from the source alone, with no compiler: the re-exports of the facade are followed
 //! to their definitions (`sources`), which are printed with their methods and trait impls (`print`).
-//! Methods that a `macro_rules!` adds are printed once, with the macro.
+//! Every type of ours in a signature must be exported too, or users could not name it; what is not for
+//! users is `#[doc(hidden)]`.
 
 mod print;
 mod sources;
@@ -25,19 +26,23 @@ const PINNED: &str = "crates/abide/public-api.txt";
 /// The crate whose API is pinned.
 const FACADE: &str = "abide";
 
-/// Compares the API with the pinned text.
+/// Compares the API with the pinned text, and looks for types that users cannot name.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {
-    let api = match describe(files) {
-        Ok(api) => api,
+    let sources = match Sources::read(files) {
+        Ok(sources) => sources,
         Err(problem) => return problem.into(),
     };
+    let printer = Printer::new(&sources, FACADE);
     let pinned = files::find(files, PINNED).and_then(File::text).unwrap_or_default();
-    differences(pinned, &api)
+    let mut problems = differences(pinned, &printer.text());
+    problems.extend(unnamed(&printer));
+    problems
 }
 
 /// Writes the API of today.
 pub(crate) fn record(workspace: &Workspace) -> Result<(), Vec<Problem>> {
-    let api = describe(&files::read(&workspace.root)?)?;
+    let sources = Sources::read(&files::read(&workspace.root)?)?;
+    let api = Printer::new(&sources, FACADE).text();
     fs::write(workspace.root.join(PINNED), &api).map_err(|error| {
         Problem::new(PINNED, format!("cannot write: {error}"), "make it writable")
     })?;
@@ -45,9 +50,12 @@ pub(crate) fn record(workspace: &Workspace) -> Result<(), Vec<Problem>> {
     Ok(())
 }
 
-fn describe(files: &[File]) -> Result<String, Problem> {
-    let sources = Sources::read(files)?;
-    Ok(Printer::new(&sources).facade(FACADE))
+fn unnamed(printer: &Printer<'_>) -> Vec<Problem> {
+    let fix = "export the type from the crate abide, or hide what mentions it by #[doc(hidden)]";
+    let problem = |(name, place)| {
+        Problem::new(PINNED, format!("{place} mentions {name}, which users cannot name"), fix)
+    };
+    printer.unnamed().map(problem).collect()
 }
 
 /// The first lines in which the two differ.
@@ -73,7 +81,7 @@ mod tests {
     use super::*;
 
     const FACADE_SOURCE: &str = "//! Front.
-        pub mod calls { pub use abide_sdk::deep::Call; }
+        pub mod calls { pub use abide_sdk::deep::{Call, Way}; }
         pub use abide_sdk::{Shape, greet as hello, Both};
         #[doc(hidden)] pub use abide_sdk::Secret;";
 
@@ -92,6 +100,7 @@ mod tests {
         #[derive(Clone)] pub struct Shape { pub width: u32, height: u32 }
         pub struct Call<T>(T);
         impl<T> IntoFuture for Call<T> { type Output = T; fn into_future(self) {} }
+        pub enum Way { Back(u8), To { at: u64 }, None }
         pub trait Both { type Out; fn both(&self) -> Self::Out { todo() } }";
 
     fn api_of(sdk: &str, inner: &str) -> String {
@@ -100,7 +109,7 @@ mod tests {
             File::new("crates/sdk/src/lib.rs", sdk),
             File::new("crates/sdk/src/inner.rs", inner),
         ];
-        describe(&files).unwrap()
+        Printer::new(&Sources::read(&files).unwrap(), FACADE).text()
     }
 
     #[test]
@@ -112,13 +121,15 @@ mod tests {
             "derive(Clone)",
             "pub width: u32",
             "pub fn area(&self) -> u32",
-            "limited!(Shape)",
+            "by limited!",
             "pub fn limit(self, rows: usize) -> Self",
             "abide::hello\n",
             "pub fn greet(name: &str) -> String",
             "abide::calls::Call\n",
             "impl<T> IntoFuture for Call<T>",
             "type Output = T",
+            "Back(u8)\n",
+            "To { at: u64 }\n",
             "fn both(&self) -> Self::Out",
         ] {
             assert!(api.contains(expected), "{expected} is not in:\n{api}");
@@ -141,6 +152,29 @@ mod tests {
         for (sdk, inner) in changed {
             let problems = differences(&before, &api_of(&sdk, &inner));
             assert_eq!(problems.len(), 2, "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_users_cannot_name_is_found() {
+        let unnamed_in = |inner: &str| {
+            let files = [
+                File::new("crates/abide/src/lib.rs", FACADE_SOURCE),
+                File::new("crates/sdk/src/lib.rs", SDK_SOURCE),
+                File::new("crates/sdk/src/inner.rs", inner),
+            ];
+            unnamed(&Printer::new(&Sources::read(&files).unwrap(), FACADE)).len()
+        };
+        assert_eq!(unnamed_in(INNER_SOURCE), 0);
+        let private = format!("pub struct Inside; {INNER_SOURCE}");
+        assert_eq!(unnamed_in(&private), 0);
+        for (from, to) in [
+            ("pub width: u32", "pub width: Option<Inside>"),
+            ("Back(u8)", "Back(Inside)"),
+            ("type Output = T", "type Output = Inside"),
+            ("both(&self)", "both(&self, inside: &Inside)"),
+        ] {
+            assert_eq!(unnamed_in(&private.replace(from, to)), 1, "{to}");
         }
     }
 }

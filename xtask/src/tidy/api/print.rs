@@ -1,5 +1,5 @@
-//! Prints items as users see them: signatures without bodies, public fields and methods, trait impls
-//! with their types.
+//! Prints items as users see them: signatures without bodies, public fields and methods, impls of
+//! traits that users can name. What a macro adds to a type is printed as the macro writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +15,59 @@ pub(super) struct Printer<'a> {
     lines: Vec<String>,
     /// Where each definition was printed.
     printed: BTreeMap<Definition, String>,
-    /// The macros that add methods to printed types, as crate and name.
-    macros: BTreeSet<(String, String)>,
+    /// The types in printed signatures, and where the first of them stands.
+    mentioned: BTreeMap<Definition, String>,
+    /// All that the crate exports.
+    exported: BTreeSet<Definition>,
+}
+
+/// What is printed of a definition: its path for users, and the module whose names it uses.
+struct Place<'a> {
+    path: &'a str,
+    module: &'a [String],
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn new(sources: &'a Sources) -> Self {
-        let (printed, macros) = (BTreeMap::new(), BTreeSet::new());
-        Self { sources, lines: Vec::new(), printed, macros }
+    pub(super) fn new(sources: &'a Sources, name: &str) -> Self {
+        let mut printer = Self {
+            sources,
+            lines: Vec::new(),
+            printed: BTreeMap::new(),
+            mentioned: BTreeMap::new(),
+            exported: BTreeSet::new(),
+        };
+        printer.export(&[name.to_owned()]);
+        printer.module(&[name.to_owned()]);
+        printer
     }
 
-    /// All that a crate exports, module by module.
-    pub(super) fn facade(mut self, name: &str) -> String {
-        self.module(&[name.to_owned()]);
-        for (crate_name, name) in std::mem::take(&mut self.macros) {
-            self.methods_of_macro(&crate_name, &name);
-        }
+    /// All that the crate exports, module by module.
+    pub(super) fn text(&self) -> String {
         self.lines.join("\n") + "\n"
+    }
+
+    /// The types in signatures that users cannot name, and where each stands first.
+    pub(super) fn unnamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let unnamed = self.mentioned.iter().filter(|(it, _)| !self.exported.contains(it));
+        unnamed.map(|(definition, place)| (definition.name.as_str(), place.as_str()))
+    }
+
+    fn export(&mut self, module: &[String]) {
+        self.exported.extend(self.sources.exports(module).into_iter().flat_map(|(_, named)| named));
+        for inner in self.inner(module) {
+            self.export(&inner);
+        }
+    }
+
+    /// The public modules in a module.
+    fn inner(&self, module: &[String]) -> Vec<Vec<String>> {
+        let shown = |item: &Item| match item {
+            Item::Mod(item) if public(&item.vis) && !hidden(&item.attrs) => {
+                Some(module.iter().cloned().chain([item.ident.to_string()]).collect())
+            }
+            _ => None,
+        };
+        self.sources.items(module).iter().filter_map(shown).collect()
     }
 
     fn module(&mut self, module: &[String]) {
@@ -48,15 +84,8 @@ impl<'a> Printer<'a> {
                 self.definition(&path, definition);
             }
         }
-        for item in self.sources.items(module) {
-            if let Item::Mod(item) = item
-                && public(&item.vis)
-                && !hidden(&item.attrs)
-            {
-                let inner: Vec<_> =
-                    module.iter().cloned().chain([item.ident.to_string()]).collect();
-                self.module(&inner);
-            }
+        for inner in self.inner(module) {
+            self.module(&inner);
         }
     }
 
@@ -67,34 +96,51 @@ impl<'a> Printer<'a> {
         }
         self.printed.insert(definition.clone(), path.to_owned());
         let sources = self.sources;
+        let place = Place { path, module: &definition.module };
         for item in sources.items(&definition.module) {
             if ident(item).is_some_and(|name| name == definition.name) {
-                self.item(item);
+                self.item(&place, item);
             }
         }
-        self.implementations(&definition);
+        self.implementations(path, &definition);
+    }
+
+    /// Notes the types that a signature mentions.
+    fn mention(&mut self, place: &Place<'_>, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.mention(place, group.stream()),
+                TokenTree::Ident(name) => {
+                    for definition in self.sources.defined(place.module, &name.to_string()) {
+                        self.mentioned.entry(definition).or_insert_with(|| place.path.to_owned());
+                    }
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
     }
 
     fn line(&mut self, line: &str) {
         self.lines.push(format!("  {line}"));
     }
 
-    fn item(&mut self, item: &Item) {
+    fn item(&mut self, place: &Place<'_>, item: &Item) {
         match item {
             Item::Struct(item) => {
                 self.attributes(&item.attrs);
                 let (name, generics) = (&item.ident, &item.generics);
                 let bounds = &generics.where_clause;
                 self.tokens(quote!(pub struct #name #generics #bounds), " {");
-                self.fields(&item.fields, "    ", true);
+                self.fields(place, &item.fields);
             }
             Item::Enum(item) => {
                 self.attributes(&item.attrs);
                 let (name, generics) = (&item.ident, &item.generics);
                 self.tokens(quote!(pub enum #name #generics), " {");
                 for variant in item.variants.iter().filter(|it| !hidden(&it.attrs)) {
-                    self.line(&format!("  {}", variant.ident));
-                    self.fields(&variant.fields, "    ", false);
+                    let (name, fields) = (&variant.ident, shown_fields(&variant.fields));
+                    self.mention(place, fields.clone());
+                    self.line(&format!("  {}", text(quote!(#name #fields))));
                 }
             }
             Item::Trait(item) => {
@@ -102,14 +148,16 @@ impl<'a> Printer<'a> {
                 let bounds = &generics.where_clause;
                 let above = (!above.is_empty()).then(|| quote!(: #above));
                 self.tokens(quote!(pub trait #name #generics #above #bounds), " {");
-                item.items.iter().for_each(|item| self.trait_item(item));
+                item.items.iter().for_each(|item| self.trait_item(place, item));
             }
             Item::Fn(item) => {
                 let signature = &item.sig;
+                self.mention(place, quote!(#signature));
                 self.tokens(quote!(pub #signature), "");
             }
             Item::Type(item) => {
                 let (name, generics, ty) = (&item.ident, &item.generics, &item.ty);
+                self.mention(place, quote!(#ty));
                 self.tokens(quote!(pub type #name #generics = #ty), "");
             }
             Item::Const(item) => {
@@ -135,44 +183,47 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn fields(&mut self, fields: &Fields, indent: &str, only_public: bool) {
-        for field in fields {
-            if hidden(&field.attrs) || (only_public && !public(&field.vis)) {
-                continue;
-            }
-            let (visibility, name, ty) = (&field.vis, &field.ident, &field.ty);
+    fn fields(&mut self, place: &Place<'_>, fields: &Fields) {
+        for field in fields.iter().filter(|it| public(&it.vis) && !hidden(&it.attrs)) {
+            let (name, ty) = (&field.ident, &field.ty);
             let name = name.as_ref().map(|name| quote!(#name:));
-            self.line(&format!("{}{}", &indent[2..], text(quote!(#visibility #name #ty))));
+            self.mention(place, quote!(#ty));
+            self.line(&format!("  {}", text(quote!(pub #name #ty))));
         }
     }
 
-    fn trait_item(&mut self, item: &TraitItem) {
+    fn trait_item(&mut self, place: &Place<'_>, item: &TraitItem) {
         match item {
             TraitItem::Fn(method) if !hidden(&method.attrs) => {
                 let (signature, default) = (&method.sig, method.default.is_some());
                 let provided = if default { " { provided }" } else { "" };
+                self.mention(place, quote!(#signature));
                 self.line(&format!("  {}{provided}", text(quote!(#signature))));
             }
             TraitItem::Type(ty) if !hidden(&ty.attrs) => {
+                let ty = syn::TraitItemType { attrs: Vec::new(), ..ty.clone() };
+                self.mention(place, quote!(#ty));
                 self.line(&format!("  {}", text(quote!(#ty)).trim_end_matches(';')));
             }
             TraitItem::Const(constant) if !hidden(&constant.attrs) => {
                 let (name, ty) = (&constant.ident, &constant.ty);
+                self.mention(place, quote!(#ty));
                 self.line(&format!("  {}", text(quote!(const #name: #ty))));
             }
             _ => {}
         }
     }
 
-    /// The impls of a type in its crate, and in the crates that the facade takes items from.
-    fn implementations(&mut self, definition: &Definition) {
+    /// The impls of a type in its crate.
+    fn implementations(&mut self, path: &str, definition: &Definition) {
         let sources = self.sources;
         let mut found = Vec::new();
         for (module, items) in sources.modules_of(&definition.module[0]) {
             for item in items {
                 match item {
                     Item::Impl(item) if self.is_of(module, item, definition) => {
-                        found.push(implementation(item));
+                        let place = Place { path, module };
+                        found.push(self.implementation(&place, item));
                     }
                     Item::Macro(item) if item.ident.is_none() => {
                         let tokens = &item.mac.tokens;
@@ -180,9 +231,7 @@ impl<'a> Printer<'a> {
                             && sources.named(module, &definition.name).contains(definition)
                         {
                             let name = item.mac.path.segments.last().map(|it| it.ident.to_string());
-                            let name = name.unwrap_or_default();
-                            found.push(vec![format!("{name}!({})", text(tokens.clone()))]);
-                            self.macros.insert((module[0].clone(), name));
+                            found.push(self.added_by_macro(&module[0], &name.unwrap_or_default()));
                         }
                     }
                     _ => {}
@@ -190,7 +239,67 @@ impl<'a> Printer<'a> {
             }
         }
         found.sort();
+        found.dedup();
         found.into_iter().flatten().for_each(|line| self.line(&line));
+    }
+
+    /// An impl block: the public methods of an inherent one, the types of a trait's. Traits that users
+    /// cannot name are left out.
+    fn implementation(&mut self, place: &Place<'_>, item: &ItemImpl) -> Vec<String> {
+        let of = item.trait_.as_ref().and_then(|(path, _)| path.segments.last());
+        let private = |name: String| {
+            let named = self.sources.defined(place.module, &name);
+            !named.is_empty() && named.iter().all(|it| !self.exported.contains(it))
+        };
+        if hidden(&item.attrs) || of.is_some_and(|of| private(of.ident.to_string())) {
+            return Vec::new();
+        }
+        let (generics, ty, bounds) = (&item.generics, &item.self_ty, &item.generics.where_clause);
+        let of_trait = item.trait_.as_ref().map(|(path, _)| quote!(#path for));
+        let mut lines = vec![text(quote!(impl #generics #of_trait #ty #bounds))];
+        for inner in &item.items {
+            let shown = match inner {
+                ImplItem::Fn(method) if public(&method.vis) && !hidden(&method.attrs) => {
+                    let signature = &method.sig;
+                    quote!(pub #signature)
+                }
+                ImplItem::Const(it) if public(&it.vis) && !hidden(&it.attrs) => {
+                    let (name, ty) = (&it.ident, &it.ty);
+                    quote!(pub const #name: #ty)
+                }
+                ImplItem::Type(associated) => {
+                    let (name, ty) = (&associated.ident, &associated.ty);
+                    quote!(type #name = #ty)
+                }
+                _ => continue,
+            };
+            // A future that is only awaited needs no name.
+            if !matches!(inner, ImplItem::Type(it) if it.ident == "IntoFuture") {
+                self.mention(place, shown.clone());
+            }
+            lines.push(format!("  {}", text(shown)));
+        }
+        // An inherent block without anything public says nothing.
+        if lines.len() == 1 && item.trait_.is_none() { Vec::new() } else { lines }
+    }
+
+    /// The impls that a macro writes, as it writes them; none if users see nothing of them.
+    fn added_by_macro(&self, crate_name: &str, name: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (_, items) in self.sources.modules_of(crate_name) {
+            for item in items {
+                match item {
+                    Item::Macro(item) if item.ident.as_ref().is_some_and(|it| it == name) => {
+                        public_functions(item.mac.tokens.clone(), &mut lines);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if !lines.is_empty() {
+            lines.insert(0, format!("by {name}!"));
+        }
+        lines
     }
 
     fn is_of(&self, module: &[String], item: &ItemImpl, definition: &Definition) -> bool {
@@ -203,55 +312,22 @@ impl<'a> Printer<'a> {
             || self.sources.named(module, &last.ident.to_string()).contains(definition)
     }
 
-    /// The public functions that a macro writes.
-    fn methods_of_macro(&mut self, crate_name: &str, name: &str) {
-        let sources = self.sources;
-        for (_, items) in sources.modules_of(crate_name) {
-            for item in items {
-                let Item::Macro(item) = item else { continue };
-                if item.ident.as_ref().is_some_and(|ident| ident == name) {
-                    self.lines.push(String::new());
-                    self.lines.push(format!("{name}! of {crate_name}"));
-                    let mut functions = Vec::new();
-                    public_functions(item.mac.tokens.clone(), &mut functions);
-                    functions.iter().for_each(|function| self.line(function));
-                }
-            }
-        }
-    }
-
     fn tokens(&mut self, tokens: TokenStream, end: &str) {
         self.line(&format!("{}{end}", text(tokens)));
     }
 }
 
-/// An impl block: the public methods of an inherent one, the types of a trait's.
-fn implementation(item: &ItemImpl) -> Vec<String> {
-    if hidden(&item.attrs) {
-        return Vec::new();
+/// The fields of a variant, without their attributes and visibilities.
+fn shown_fields(fields: &Fields) -> TokenStream {
+    let shown = fields.iter().filter(|field| !hidden(&field.attrs)).map(|field| {
+        let (name, ty) = (&field.ident, &field.ty);
+        name.as_ref().map_or_else(|| quote!(#ty), |name| quote!(#name: #ty))
+    });
+    match fields {
+        Fields::Named(_) => quote!({ #(#shown),* }),
+        Fields::Unnamed(_) => quote!((#(#shown),*)),
+        Fields::Unit => quote!(),
     }
-    let (generics, ty, bounds) = (&item.generics, &item.self_ty, &item.generics.where_clause);
-    let of_trait = item.trait_.as_ref().map(|(path, _)| quote!(#path for));
-    let mut lines = vec![text(quote!(impl #generics #of_trait #ty #bounds))];
-    for inner in &item.items {
-        match inner {
-            ImplItem::Fn(method) if public(&method.vis) && !hidden(&method.attrs) => {
-                let signature = &method.sig;
-                lines.push(format!("  {}", text(quote!(pub #signature))));
-            }
-            ImplItem::Const(constant) if public(&constant.vis) && !hidden(&constant.attrs) => {
-                let (name, ty) = (&constant.ident, &constant.ty);
-                lines.push(format!("  {}", text(quote!(pub const #name: #ty))));
-            }
-            ImplItem::Type(associated) => {
-                let (name, ty) = (&associated.ident, &associated.ty);
-                lines.push(format!("  {}", text(quote!(type #name = #ty))));
-            }
-            _ => {}
-        }
-    }
-    // An inherent block without anything public says nothing.
-    if lines.len() == 1 && item.trait_.is_none() { Vec::new() } else { lines }
 }
 
 /// `pub fn …` up to the body, wherever it stands in the tokens.
@@ -265,7 +341,7 @@ fn public_functions(tokens: TokenStream, found: &mut Vec<String>) {
             (TokenTree::Group(group), Some(_)) if group.delimiter() == Delimiter::Brace => {
                 let written = signature.take().map(text).unwrap_or_default();
                 if written.contains("fn ") {
-                    found.push(written);
+                    found.push(format!("  {written}"));
                 }
             }
             (_, Some(signature)) => signature.extend([token]),

@@ -129,6 +129,17 @@ impl Sources {
         self.find(module, name, 0)
     }
 
+    /// The types, traits and aliases of a name that stand in the sources: not what a macro may write.
+    pub(super) fn defined(&self, module: &[String], name: &str) -> Vec<Definition> {
+        let in_source = |definition: &Definition| {
+            self.items(&definition.module).iter().any(|item| {
+                matches!(item, Item::Struct(_) | Item::Enum(_) | Item::Trait(_) | Item::Type(_))
+                    && ident(item).is_some_and(|it| it == definition.name)
+            })
+        };
+        self.named(module, name).into_iter().filter(in_source).collect()
+    }
+
     fn resolve(&self, module: &[String], path: &[String], hops: usize) -> Vec<Definition> {
         let Some((name, above)) = path.split_last() else { return Vec::new() };
         match self.module_at(module, above, hops) {

@@ -1,7 +1,7 @@
 //! Runs whose code begins later than they are started.
 
 use abide::{ClientError, prelude::*};
-use abide_core::run::Liveness;
+use abide_core::run::{Liveness, Refusal};
 use abide_sdk_testing::TestEnvironment;
 
 use super::PAGE;
@@ -20,6 +20,11 @@ impl Reminder {
         // Signals of the first task are handled after the run has begun.
         ctx.sleep(seconds(1)).await?;
         Ok(ctx.read(|reminder| reminder.heard.clone()))
+    }
+
+    #[query]
+    fn words(&self) -> Vec<String> {
+        self.heard.clone()
     }
 
     #[signal]
@@ -52,6 +57,16 @@ async fn the_delay_passes() {
     assert_eq!(env.now().saturating_since(begun), hours(1) + seconds(1));
     assert_eq!(run.describe().await.unwrap().begins_at, None);
     PAGE.check("the delay of a start passes", &run.history().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_query_before_the_beginning_is_refused_and_does_not_move_the_clock() {
+    let (env, run) = delayed().await;
+    let begun = env.now();
+    let refused = run.words().await.unwrap_err();
+    let begins_at = begun.saturating_add(hours(1));
+    assert_eq!(refused, ClientError::Refused(Refusal::NotBegun { begins_at }));
+    assert_eq!(env.now(), begun);
 }
 
 #[tokio::test]

@@ -27,10 +27,10 @@ impl Stubborn {
             "slow" => Ok(last),
             "clean up in vain" => {
                 drop(ctx.sleep(hours(1)).await);
-                Err(Error::fail("could not clean up"))
+                Err(Error::new("could not clean up"))
             }
             "void" => Err(Error::from_source(NoSuchOrder)),
-            _ => Err(Error::fail("not yet")),
+            _ => Err(Error::new("not yet")),
         }
     }
 }
@@ -50,7 +50,7 @@ fn start(env: &TestEnvironment, plan: &str) -> Start<Stubborn> {
 async fn end(run: &WorkflowHandle<Stubborn>) -> (String, RetryState) {
     let Err(ClientError::RunFailed(failure)) = run.result().await else { panic!("no failure") };
     let chain = chain(run).await;
-    let last = &chain.last().unwrap().last().unwrap().body.fact;
+    let last = chain.last().unwrap().last().unwrap().fact();
     let Fact::RunFailed(failed) = last else { panic!("{last:?}") };
     assert_eq!(failed.failure, *failure, "the caller sees the last failure");
     (failure.message, failed.retry_state)

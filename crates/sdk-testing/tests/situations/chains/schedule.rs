@@ -1,6 +1,6 @@
 //! Runs that begin at certain times.
 
-use abide::{ClientError, WorkflowHandle, event::Event, list::RunStatus, prelude::*};
+use abide::{ClientError, WorkflowHandle, client::HistoryEvent, list::RunStatus, prelude::*};
 use abide_sdk_testing::TestEnvironment;
 
 use super::{PAGE, chain};
@@ -18,7 +18,7 @@ impl Report {
         match plan.as_str() {
             "slow" => ctx.sleep(minutes(90)).await?,
             "fail the second time" if ctx.started().ordinal == 2 => {
-                return Err(Error::fail("no data"));
+                return Err(Error::new("no data"));
             }
             _ => {}
         }
@@ -36,10 +36,10 @@ async fn hourly(env: &TestEnvironment, plan: &str) -> WorkflowHandle<Report> {
 }
 
 /// The minutes after the environment's midnight at which the code of each run began.
-fn begun_at(chain: &[Vec<Event>], midnight: abide::Timestamp) -> Vec<u64> {
-    let begun = |history: &Vec<Event>| {
-        let task = history.iter().find(|event| event.body.fact.name() == "TaskStarted");
-        task.map(|task| task.time.saturating_since(midnight).as_secs() / 60)
+fn begun_at(chain: &[Vec<HistoryEvent>], midnight: Timestamp) -> Vec<u64> {
+    let begun = |history: &Vec<HistoryEvent>| {
+        let task = history.iter().find(|event| event.name() == "TaskStarted");
+        task.map(|task| task.time().saturating_since(midnight).as_secs() / 60)
     };
     chain.iter().filter_map(begun).collect()
 }
@@ -56,7 +56,7 @@ async fn a_run_of_each_hour() {
     assert_eq!(begun_at(&runs, midnight), [60, 120, 180]);
     PAGE.check("a run of a schedule completes", &runs[0]);
     PAGE.check("the next run, before its time", &runs[3]);
-    let abide::event::Fact::RunCompleted(third) = &runs[2].last().unwrap().body.fact else {
+    let abide::event::Fact::RunCompleted(third) = runs[2].last().unwrap().fact() else {
         panic!("the third run is not completed")
     };
     let third: (u32, String) = abide::payload::decode(&third.result).unwrap();
@@ -70,7 +70,7 @@ async fn a_run_of_a_schedule_fails() {
     env.skip(minutes(200)).await;
     let runs = chain(&report).await;
     PAGE.check("a run of a schedule fails", &runs[1]);
-    let abide::event::Fact::RunCompleted(third) = &runs[2].last().unwrap().body.fact else {
+    let abide::event::Fact::RunCompleted(third) = runs[2].last().unwrap().fact() else {
         panic!("the third run is not completed")
     };
     let third: (u32, String) = abide::payload::decode(&third.result).unwrap();

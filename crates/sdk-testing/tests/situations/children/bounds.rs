@@ -60,7 +60,7 @@ async fn a_child_that_cannot_be_is_named() {
         ("long id", "command 1: workflow id has 1001 bytes, the limit is 1000"),
         ("no queue", "command 1: queue is empty"),
         ("no time", "command 1: run timeout is zero; leave it out for no limit"),
-        ("no such day", "command 1: cron \"0 0 30 2 *\" is not a cron expression"),
+        ("no such day", "command 1: cron \"0 0 30 2 *\" never matches a time"),
     ] {
         let run = start(&env.client(), plan).await;
         assert_eq!(trouble(&run).await, told);

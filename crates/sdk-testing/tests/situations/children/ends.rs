@@ -29,7 +29,7 @@ impl Leaver {
         ctx.child::<Kid>(kid.clone(), "stay").parent_close(policy).start().await?;
         match way.as_str() {
             "completes" => Ok(()),
-            "fails" | "is retried" => Err(Error::fail("no luck")),
+            "fails" | "is retried" => Err(Error::new("no luck")),
             "continues as new" => Err(ctx.continue_as_new((kid, String::new(), String::new()))),
             _ => ctx.sleep(years(1)).await,
         }

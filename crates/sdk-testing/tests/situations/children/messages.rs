@@ -15,8 +15,8 @@ impl Speaker {
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<u32> {
         match plan.as_str() {
             "signal the child" => {
-                let kid = ctx.child::<Kid>("kid", "stay").queue("kids").start().await?;
-                kid.signal(Kid::GO, 5).await?;
+                let kid = Kid::child(ctx, "kid", "stay").queue("kids").start().await?;
+                kid.go(5).await?;
                 kid.result().await
             }
             "cancel the child" => {
@@ -25,7 +25,7 @@ impl Speaker {
                 kid.result().await
             }
             "signal the other" => {
-                ctx.external::<Kid>("other").signal(Kid::GO, 6).await?;
+                ctx.external::<Kid>("other").go(6).await?;
                 Ok(1)
             }
             "cancel the other" => {

@@ -1,7 +1,7 @@
 //! Unfinished handlers of signals and updates.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::poll_fn,
     rc::Rc,
     task::{Poll, Waker},
@@ -24,6 +24,8 @@ pub(super) struct Handlers {
     signals: BTreeMap<EventNumber, String>,
     /// Accepted updates with their names, oldest first.
     updates: Vec<(UpdateId, String)>,
+    /// Updates that history accepts in the turn that is replayed.
+    pub(super) accepted: BTreeSet<UpdateId>,
     /// The waker of the closing run, which waits for the messages of the task.
     closing: Option<Waker>,
 }

@@ -35,17 +35,17 @@ impl Board {
         *header = self.interceptors.outgoing(&RunInfo::new(self.clone()), call);
     }
 
-    /// Shows a message that arrives; an error refuses it. Returns it if there are interceptors.
-    pub(in crate::executor) fn arrives(
-        self: &Rc<Self>,
+    /// Shows a message that arrives; an error refuses it.
+    pub(in crate::executor) fn arrives(self: &Rc<Self>, message: &Message) -> Result<(), String> {
+        self.interceptors.message(&RunInfo::new(self.clone()), message)
+    }
+
+    /// A message as interceptors see it, if there are any.
+    pub(in crate::executor) fn intercepted(
+        &self,
         message: impl FnOnce() -> Message,
-    ) -> Result<Option<Rc<Message>>, String> {
-        if self.interceptors.is_empty() {
-            return Ok(None);
-        }
-        let message = message();
-        self.interceptors.message(&RunInfo::new(self.clone()), &message)?;
-        Ok(Some(Rc::new(message)))
+    ) -> Option<Rc<Message>> {
+        (!self.interceptors.is_empty()).then(|| Rc::new(message()))
     }
 
     /// Sets the message whose handler runs.

@@ -17,7 +17,7 @@ const VALUE: &str = "value";
 #[derive(Debug, Default)]
 pub(super) struct Markers {
     /// Markers that history has for the current turn.
-    recorded: Vec<Marker>,
+    pub(super) recorded: Vec<Marker>,
     /// Whether the run follows each change that code has asked about.
     followed: BTreeMap<&'static str, bool>,
     /// Changes that the run does not follow although code has no other branch.
@@ -25,7 +25,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    fn take(&mut self, kind: &MarkerKind, id: &str) -> Option<Marker> {
+    pub(super) fn take(&mut self, kind: &MarkerKind, id: &str) -> Option<Marker> {
         let wanted = |marker: &Marker| marker.kind == *kind && marker.id == id;
         let index = self.recorded.iter().position(wanted)?;
         Some(self.recorded.remove(index))
@@ -33,10 +33,6 @@ impl Markers {
 }
 
 impl Board {
-    pub(super) fn set_markers(&self, recorded: Vec<Marker>) {
-        self.shared.borrow_mut().markers.recorded = recorded;
-    }
-
     /// The recorded value on replay, else a new one, which is recorded.
     pub(crate) fn side_effect<E>(
         &self,
@@ -99,6 +95,6 @@ impl Board {
     }
 }
 
-fn marker(kind: MarkerKind, id: String, details: BTreeMap<String, Payloads>) -> Marker {
+pub(super) fn marker(kind: MarkerKind, id: String, details: BTreeMap<String, Payloads>) -> Marker {
     Marker { kind, id, details, failure: None, header: PayloadMap::new() }
 }

@@ -2,7 +2,7 @@
 //! the machine collects the commands and delivers events (`news`). Timers, and the waits that may
 //! have one, are in `timers`; scopes and cancellation in `cancel`; recorded values in `markers`;
 //! running handlers in `handlers`; `locals` has the activities that the driver runs; `intercept` shows
-//! all of it to interceptors.
+//! all of it to interceptors; `verdicts` has which messages were refused.
 
 mod cancel;
 mod handlers;
@@ -11,6 +11,7 @@ mod locals;
 mod markers;
 mod news;
 mod timers;
+mod verdicts;
 
 use std::{
     cell::{Cell, RefCell, RefMut},
@@ -30,6 +31,7 @@ use abide_core::{
 
 pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
+pub(in crate::executor) use self::verdicts::{Recorded, refused};
 use self::{handlers::Handlers, locals::Locals, markers::Markers};
 use super::{
     mailbox::Mailbox,
@@ -82,12 +84,12 @@ struct BoardState {
     locals: Locals,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
-    counts: Counts,
+    counts: IdCounts,
 }
 
 /// Counters for ids, one for each kind.
 #[derive(Default)]
-struct Counts {
+struct IdCounts {
     timers: u64,
     signal_waits: u64,
     conditions: u64,
@@ -329,7 +331,7 @@ impl Board {
 
 /// Whether code issues the command by a call, whose place is then known. The others follow from an
 /// event.
-const fn issued_by_code(ask: &Ask) -> bool {
+fn issued_by_code(ask: &Ask) -> bool {
     !ask.closes()
         && !matches!(
             ask,
@@ -339,6 +341,7 @@ const fn issued_by_code(ask: &Ask) -> bool {
                 | Ask::RejectUpdate { .. }
                 | Ask::CompleteUpdate { .. }
         )
+        && !verdicts::is_verdict(ask)
 }
 
 /// Marks the state as being read; ends when dropped, also by a panic.
@@ -359,7 +362,7 @@ impl Drop for Looking<'_> {
     }
 }
 
-impl Counts {
+impl IdCounts {
     fn timer(&mut self) -> TimerId {
         self.timers += 1;
         format!("timer-{}", self.timers).into()

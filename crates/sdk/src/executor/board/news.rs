@@ -8,16 +8,16 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Marker, RunCancelRequested, RunStarted},
+    event::{RunCancelRequested, RunStarted},
     ids::{EventNumber, TimerId},
     time::Timestamp,
 };
 
-use super::{Board, Child, TurnInfo};
+use super::{Board, Child, TurnInfo, verdicts::Recorded};
 use crate::{
     executor::{
         mailbox::Signal,
-        scope::{Cancellation, Kind, Scope},
+        scope::{Cancellation, Scope, ScopeKind},
         waits::{Ender, Predicate, Resolution, Subject},
     },
     future::LocalBoxFuture,
@@ -30,7 +30,7 @@ impl Board {
         turn: TurnInfo,
         interceptors: Interceptors,
     ) -> Self {
-        let root = Scope::new(Kind::Root);
+        let root = Scope::new(ScopeKind::Root);
         Self {
             started,
             turn: Cell::new(turn),
@@ -48,10 +48,19 @@ impl Board {
         }
     }
 
-    /// Starts a turn, for which history has these markers.
-    pub(in crate::executor) fn set_turn(&self, turn: TurnInfo, markers: Vec<Marker>) {
+    /// Starts a turn, for which history has these records.
+    pub(in crate::executor) fn set_turn(&self, turn: TurnInfo, recorded: Recorded) {
         self.turn.set(turn);
-        self.set_markers(markers);
+        self.set_recorded(recorded);
+    }
+
+    /// Answers a query, which is never part of history: whatever code did last, this is no replay.
+    pub(in crate::executor) fn outside_replay<T>(&self, answer: impl FnOnce() -> T) -> T {
+        let turn = self.turn.get();
+        self.turn.set(TurnInfo { replaying: false, ..turn });
+        let answered = answer();
+        self.turn.set(turn);
+        answered
     }
 
     /// Sets the time of the next event.

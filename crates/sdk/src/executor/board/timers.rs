@@ -13,7 +13,7 @@ use abide_core::{
 
 use super::{Board, BoardState, TurnInfo};
 use crate::{
-    context::MoveError,
+    context::RescheduleError,
     executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
     interceptor::OutgoingKind,
 };
@@ -146,20 +146,24 @@ impl Board {
     /// time of the event that code is handling, not by the time at which a worker handles it. A
     /// time later than the current due time is always accepted. If the new time has passed by now,
     /// code first sees the events that came meanwhile, and then the deadline.
-    pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
+    pub(crate) fn move_timer(
+        &self,
+        timer: &TimerId,
+        fire_at: Timestamp,
+    ) -> Result<(), RescheduleError> {
         if self.looking() {
-            return Err(MoveError::OnlyLooking);
+            return Err(RescheduleError::ReadOnly);
         }
         let mut shared = self.shared.borrow_mut();
         let TurnInfo { now, happened, in_order, .. } = self.turn.get();
-        let due = shared.due.get_mut(timer).ok_or(MoveError::TooLate)?;
-        if fire_at.never() {
-            return Err(MoveError::Never);
+        let due = shared.due.get_mut(timer).ok_or(RescheduleError::TooLate)?;
+        if fire_at.is_never() {
+            return Err(RescheduleError::Never);
         }
         let past = if in_order { fire_at < happened && fire_at <= *due } else { fire_at < now };
         if past {
             // A refusal leaves no trace, so it is the same under both rules.
-            return Err(MoveError::Past { at: fire_at, now });
+            return Err(RescheduleError::Past { at: fire_at, now });
         }
         // A time that has passed by now is requested in any case: the task then records that order
         // counted.

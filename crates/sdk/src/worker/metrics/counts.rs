@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ActivityFigures, LocalFigures, WorkflowFigures, count, histogram::Histogram};
+use super::{ActivityMetrics, LocalMetrics, WorkflowMetrics, count, histogram::Histogram};
 
 /// How a workflow task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl WorkflowCounts {
         count(if answered { &self.queries } else { &self.failed_queries });
     }
 
-    pub(super) fn figures(&self) -> WorkflowFigures {
-        WorkflowFigures {
+    pub(super) fn figures(&self) -> WorkflowMetrics {
+        WorkflowMetrics {
             completed: self.completed.load(Relaxed),
             failed: self.failed.load(Relaxed),
             blocked: self.blocked.load(Relaxed),
@@ -68,8 +68,8 @@ pub(crate) struct ActivityCounts {
 }
 
 impl ActivityCounts {
-    pub(super) fn figures(&self) -> ActivityFigures {
-        ActivityFigures {
+    pub(super) fn figures(&self) -> ActivityMetrics {
+        ActivityMetrics {
             completed: self.completed.load(Relaxed),
             failed: self.failed.load(Relaxed),
             cancelled: self.cancelled.load(Relaxed),
@@ -94,8 +94,13 @@ impl LocalCounts {
         self.latency.record(latency);
     }
 
-    pub(super) fn figures(&self) -> LocalFigures {
-        LocalFigures {
+    #[cfg(feature = "opentelemetry")]
+    pub(super) const fn latency(&self) -> &Histogram {
+        &self.latency
+    }
+
+    pub(super) fn figures(&self) -> LocalMetrics {
+        LocalMetrics {
             completed: self.completed.load(Relaxed),
             failed: self.failed.load(Relaxed),
             latency: self.latency.figures(),

@@ -7,7 +7,7 @@ use std::{
 
 /// The upper bounds of the buckets, in milliseconds: from what a short task takes to an activity of
 /// an hour.
-const BOUNDS_MS: [u64; 12] =
+pub(crate) const BOUNDS_MS: [u64; 12] =
     [1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 60_000, 600_000, 3_600_000];
 
 /// Durations, counted while they come.
@@ -16,11 +16,13 @@ pub(crate) struct Histogram {
     /// One for each bound, and one for what is longer than all of them.
     buckets: [AtomicU64; BOUNDS_MS.len() + 1],
     sum_micros: AtomicU64,
+    #[cfg(feature = "opentelemetry")]
+    pub(super) observed: super::observer::Observed,
 }
 
 /// Durations, as they were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HistogramFigures {
+pub struct HistogramSnapshot {
     /// For each bucket its upper bound, and how many durations are not longer; `None` has no bound,
     /// and counts all of them.
     pub buckets: Vec<(Option<Duration>, u64)>,
@@ -28,7 +30,7 @@ pub struct HistogramFigures {
     pub sum: Duration,
 }
 
-impl HistogramFigures {
+impl HistogramSnapshot {
     /// How many durations there are.
     pub fn count(&self) -> u64 {
         self.buckets.last().map_or(0, |(_, count)| *count)
@@ -43,10 +45,12 @@ impl Histogram {
         }
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.sum_micros.fetch_add(micros, Relaxed);
+        #[cfg(feature = "opentelemetry")]
+        self.observed.record(duration);
     }
 
     /// The figures; empty if there are none.
-    pub(crate) fn figures(&self) -> HistogramFigures {
+    pub(crate) fn figures(&self) -> HistogramSnapshot {
         let bounds = BOUNDS_MS.iter().map(|bound| Some(Duration::from_millis(*bound)));
         let mut total = 0;
         let buckets: Vec<_> = bounds
@@ -58,9 +62,9 @@ impl Histogram {
             })
             .collect();
         if total == 0 {
-            return HistogramFigures::default();
+            return HistogramSnapshot::default();
         }
-        HistogramFigures { buckets, sum: Duration::from_micros(self.sum_micros.load(Relaxed)) }
+        HistogramSnapshot { buckets, sum: Duration::from_micros(self.sum_micros.load(Relaxed)) }
     }
 }
 
@@ -71,7 +75,7 @@ mod tests {
     #[test]
     fn durations_are_counted_in_every_bucket_that_holds_them() {
         let histogram = Histogram::default();
-        assert_eq!(histogram.figures(), HistogramFigures::default());
+        assert_eq!(histogram.figures(), HistogramSnapshot::default());
         for ms in [1, 2, 100, 100_000_000] {
             histogram.record(Duration::from_millis(ms));
         }

@@ -6,6 +6,8 @@
 
 mod counts;
 mod histogram;
+#[cfg(feature = "opentelemetry")]
+mod observer;
 mod prometheus;
 mod snapshot;
 
@@ -13,21 +15,26 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
 pub(super) use self::counts::{ActivityCounts, LocalCounts, TaskResult, WorkflowCounts};
+#[cfg(feature = "opentelemetry")]
+pub(crate) use self::{
+    histogram::BOUNDS_MS,
+    observer::{DurationObserver, DurationOf, TakeDuration},
+};
 pub use self::{
-    histogram::HistogramFigures,
+    histogram::HistogramSnapshot,
     snapshot::{
-        ActivityFigures, CacheFigures, ConnectionFigures, LocalFigures, MetricsSnapshot,
-        SlotFigures, WorkflowFigures,
+        ActivityMetrics, CacheMetrics, ConnectionMetrics, LocalMetrics, MetricsSnapshot,
+        SlotMetrics, WorkflowMetrics,
     },
 };
 use super::shared::WorkerCore;
-use crate::registry::Registry;
+use crate::{lock::lock, registry::Registry};
 
 /// The label of work whose type is not registered with the worker.
 pub const OTHER: &str = "other";
@@ -35,10 +42,10 @@ pub const OTHER: &str = "other";
 /// What a worker counts. Clones are of the same worker, and of all that were cloned from it; the
 /// counts go on while they exist, also when the worker has ended.
 #[derive(Clone, Default)]
-pub struct WorkerMetrics(Arc<State>);
+pub struct WorkerMetrics(Arc<MetricsState>);
 
 #[derive(Default)]
-struct State {
+struct MetricsState {
     /// Set when the worker begins: its queue, and counts for each type that it has.
     types: OnceLock<Types>,
     others: Types,
@@ -46,6 +53,8 @@ struct State {
     connection: ConnectionCounts,
     /// The worker that runs, for its slots.
     running: Mutex<Weak<WorkerCore>>,
+    #[cfg(feature = "opentelemetry")]
+    observers: observer::Observers,
 }
 
 #[derive(Default)]
@@ -79,20 +88,20 @@ impl WorkerMetrics {
     /// The counts as they are now.
     pub fn snapshot(&self) -> MetricsSnapshot {
         let types = self.types();
-        let State { cache, connection, .. } = &*self.0;
+        let MetricsState { cache, connection, .. } = &*self.0;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         MetricsSnapshot {
             queue: types.queue.clone(),
             workflows: figures(&types.workflows, &types.other_workflow, WorkflowCounts::figures),
             activities: figures(&types.activities, &types.other_activity, ActivityCounts::figures),
             local_activities: figures(&types.locals, &types.other_local, LocalCounts::figures),
-            cache: CacheFigures {
+            cache: CacheMetrics {
                 runs: read(&cache.runs),
                 hits: read(&cache.hits),
                 misses: read(&cache.misses),
                 evictions: read(&cache.evictions),
             },
-            connection: ConnectionFigures {
+            connection: ConnectionMetrics {
                 connects: read(&connection.connects),
                 failures: read(&connection.failures),
                 disconnects: read(&connection.disconnects),
@@ -111,23 +120,39 @@ impl WorkerMetrics {
         fn each<T: Default>(names: impl Iterator<Item = impl Into<String>>) -> BTreeMap<String, T> {
             names.map(|name| (name.into(), T::default())).collect()
         }
-        self.0.types.get_or_init(|| Types {
+        let types = || Types {
             queue: queue.to_owned(),
             workflows: each(registry.workflow_types()),
             activities: each(registry.activity_types()),
             locals: each(registry.activity_types()),
             ..Types::default()
+        };
+        #[cfg(not(feature = "opentelemetry"))]
+        self.0.types.get_or_init(types);
+        #[cfg(feature = "opentelemetry")]
+        self.0.observers.begin(|attach| {
+            self.0.types.get_or_init(|| {
+                let types = types();
+                attach(&types);
+                types
+            })
         });
+    }
+
+    /// Passes each duration on from now on.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn add_observer(&self, observer: Arc<dyn DurationObserver>) {
+        self.0.observers.add(observer, || self.0.types.get());
     }
 
     /// The worker runs: its slots can be read.
     pub(super) fn runs(&self, running: &Arc<WorkerCore>) {
-        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+        *lock(&self.0.running) = Arc::downgrade(running);
     }
 
     /// The worker has ended: it has no slots any more.
     pub(super) fn ended(&self, worker: &Arc<WorkerCore>) {
-        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.0.running);
         // Another worker may have taken its place.
         if running.as_ptr() == Arc::as_ptr(worker) {
             *running = Weak::new();
@@ -163,7 +188,7 @@ impl WorkerMetrics {
     }
 
     fn running(&self) -> Option<Arc<WorkerCore>> {
-        self.0.running.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        lock(&self.0.running).upgrade()
     }
 }
 

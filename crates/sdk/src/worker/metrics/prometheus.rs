@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{HistogramFigures, MetricsSnapshot};
+use super::{HistogramSnapshot, MetricsSnapshot};
 
 impl MetricsSnapshot {
     /// The figures in the text format of Prometheus, version 0.0.4. Serve it where your other metrics
@@ -159,7 +159,7 @@ impl Text {
         Ok(())
     }
 
-    fn histogram(&mut self, name: &str, labels: &str, it: &HistogramFigures) -> fmt::Result {
+    fn histogram(&mut self, name: &str, labels: &str, it: &HistogramSnapshot) -> fmt::Result {
         for (bound, count) in &it.buckets {
             let bound =
                 bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
@@ -187,16 +187,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::worker::metrics::{WorkflowFigures, histogram::Histogram};
+    use crate::worker::metrics::{WorkflowMetrics, histogram::Histogram};
 
     #[test]
     fn the_text_has_a_line_for_each_figure() {
         let latency = Histogram::default();
         latency.record(Duration::from_millis(1500));
-        let order = WorkflowFigures {
+        let order = WorkflowMetrics {
             completed: 3,
             latency: latency.figures(),
-            ..WorkflowFigures::default()
+            ..WorkflowMetrics::default()
         };
         let snapshot = MetricsSnapshot {
             queue: "a \"queue\"".into(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::HistogramFigures;
+use super::HistogramSnapshot;
 
 /// The figures of a worker at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,23 +11,23 @@ pub struct MetricsSnapshot {
     /// The queue that the worker serves; empty before it runs.
     pub queue: String,
     /// Workflow tasks by the type of their workflow.
-    pub workflows: BTreeMap<String, WorkflowFigures>,
+    pub workflows: BTreeMap<String, WorkflowMetrics>,
     /// Attempts by the type of their activity.
-    pub activities: BTreeMap<String, ActivityFigures>,
+    pub activities: BTreeMap<String, ActivityMetrics>,
     /// Attempts of local activities by type.
-    pub local_activities: BTreeMap<String, LocalFigures>,
+    pub local_activities: BTreeMap<String, LocalMetrics>,
     /// The runs in memory.
-    pub cache: CacheFigures,
+    pub cache: CacheMetrics,
     /// Work in flight; all zero while the worker does not run.
-    pub slots: SlotFigures,
+    pub slots: SlotMetrics,
     /// The connection to the engine.
-    pub connection: ConnectionFigures,
+    pub connection: ConnectionMetrics,
 }
 
 /// Workflow tasks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WorkflowFigures {
+pub struct WorkflowMetrics {
     /// Tasks that were completed.
     pub completed: u64,
     /// Tasks that failed: code panicked, or broke a rule of workflow code.
@@ -41,15 +41,15 @@ pub struct WorkflowFigures {
     /// Queries that failed.
     pub failed_queries: u64,
     /// From the arrival of a task at the worker to its end.
-    pub latency: HistogramFigures,
+    pub latency: HistogramSnapshot,
     /// How long tasks waited for a worker, by the engine's clock.
-    pub schedule_to_start: HistogramFigures,
+    pub schedule_to_start: HistogramSnapshot,
 }
 
 /// Attempts of one activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ActivityFigures {
+pub struct ActivityMetrics {
     /// Attempts that succeeded.
     pub completed: u64,
     /// Attempts that failed.
@@ -61,27 +61,27 @@ pub struct ActivityFigures {
     /// Attempts that the engine had given up, and that did not stop by themselves.
     pub dropped: u64,
     /// How long the code of attempts ran.
-    pub latency: HistogramFigures,
+    pub latency: HistogramSnapshot,
     /// How long first attempts waited for a worker: from the engine's clock to that of this machine.
-    pub schedule_to_start: HistogramFigures,
+    pub schedule_to_start: HistogramSnapshot,
 }
 
 /// Attempts of one local activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LocalFigures {
+pub struct LocalMetrics {
     /// Attempts that succeeded.
     pub completed: u64,
     /// Attempts that failed.
     pub failed: u64,
     /// How long attempts took, with the wait for a free place.
-    pub latency: HistogramFigures,
+    pub latency: HistogramSnapshot,
 }
 
 /// The runs that a worker keeps in memory between their tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CacheFigures {
+pub struct CacheMetrics {
     /// Runs in memory now.
     pub runs: u64,
     /// Tasks that went on in memory.
@@ -95,7 +95,7 @@ pub struct CacheFigures {
 /// Work in flight, and the most that there may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SlotFigures {
+pub struct SlotMetrics {
     /// Workflow tasks and queries in flight.
     pub tasks_used: u64,
     /// The most of them.
@@ -113,7 +113,7 @@ pub struct SlotFigures {
 /// The connection of a worker to the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ConnectionFigures {
+pub struct ConnectionMetrics {
     /// How often the worker has connected.
     pub connects: u64,
     /// How often it could not connect.

@@ -247,6 +247,37 @@ fn a_node_that_keeps_to_itself_and_any_other_keep_each_other_out() {
     }
 }
 
+/// Two containers that both listen on 0.0.0.0:7233 have the same name.
+#[test]
+fn a_second_node_of_the_same_name_that_keeps_to_itself_is_told_of_the_first() {
+    let social = |incarnation| options("a", incarnation);
+    let hermit = |incarnation| LeaseOptions { incarnation, ..hermit("a") };
+    for (first, second) in [(hermit(1), hermit(2)), (hermit(1), social(2)), (social(1), hermit(2))]
+    {
+        let mut cluster = Cluster::default();
+        cluster.start_with("a", first);
+        cluster.run(LEASE);
+        let mut twin = Lease::new(second);
+        let look = |cluster: &mut Cluster, twin: &mut Lease| {
+            let monotonic = cluster.node("a").clock;
+            twin.handle(monotonic, LeaseMessage::Tick);
+            while let Some(output) = twin.poll() {
+                assert_eq!(output, LeaseOutput::ReadRegistry, "it does not join");
+                twin.handle(monotonic, LeaseMessage::Registry(cluster.registry.rows()));
+            }
+        };
+        look(&mut cluster, &mut twin);
+        assert_eq!(twin.stranger(), None, "it may be dead");
+        assert!(twin.name_taken());
+        for _ in 0..10 {
+            cluster.run(LEASE / 10);
+            look(&mut cluster, &mut twin);
+        }
+        assert_eq!(twin.stranger(), Some("node/a"));
+        assert_eq!(cluster.served(), [64]);
+    }
+}
+
 #[test]
 fn of_two_nodes_that_keep_to_themselves_and_join_at_one_time_one_stays() {
     let mut cluster = Cluster::default();

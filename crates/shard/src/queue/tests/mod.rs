@@ -1,6 +1,7 @@
 //! What a queue promises: each rule by an example, then all of them together on random input.
 
 mod model;
+mod pauses;
 pub(crate) mod random;
 mod rules;
 
@@ -57,7 +58,12 @@ pub(super) struct Bench(Queues);
 
 impl Bench {
     pub(super) fn new(offers_max: usize) -> Self {
-        Self(Queues::new(offers_max))
+        Self(Queues::new(offers_max, usize::MAX))
+    }
+
+    /// Queues whose workers have at most so many matches in flight.
+    pub(super) fn cautious(in_flight_max: usize) -> Self {
+        Self(Queues::new(100, in_flight_max))
     }
 
     pub(super) fn handle(&mut self, message: QueueMessage) -> Vec<QueueOutput> {
@@ -75,6 +81,12 @@ impl Bench {
 
     pub(super) fn unmatched(&mut self, offer: Offer, worker: Worker) -> Vec<QueueOutput> {
         self.handle(QueueMessage::Unmatched(offer, worker))
+    }
+
+    /// The worker that another node gets for an offer, and what else came of it.
+    pub(super) fn lend(&mut self, offer: &Offer) -> (Option<Worker>, Vec<QueueOutput>) {
+        let worker = self.0.lend(offer);
+        (worker, std::iter::from_fn(|| self.0.poll()).collect())
     }
 
     pub(super) fn gone(&mut self, session: &str) -> Vec<QueueOutput> {

@@ -174,9 +174,9 @@ impl Driver {
         while let Some(output) = outputs.pop_front() {
             match output {
                 QueueOutput::NewBuild(..) => {}
-                output @ (QueueOutput::Pass(..)
-                | QueueOutput::Declined(_)
-                | QueueOutput::Spare { .. }) => panic!("there is one node: {output:?}"),
+                output @ (QueueOutput::Pass(..) | QueueOutput::Spare { .. }) => {
+                    panic!("there is one node: {output:?}")
+                }
                 QueueOutput::Match(offer, worker) => self.matched(&offer, &worker),
                 QueueOutput::Refill(queue) => {
                     self.refills += 1;

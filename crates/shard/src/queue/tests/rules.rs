@@ -1,7 +1,7 @@
 //! The rules of matching, one example each.
 
 use super::*;
-use crate::queue::{IDLE_QUEUES_MAX, builds::BUILDS_MAX};
+use crate::queue::{FULL_QUEUES, IDLE_QUEUES_MAX, builds::BUILDS_MAX};
 
 #[test]
 fn an_offer_meets_a_waiting_worker() {
@@ -353,6 +353,22 @@ fn a_declined_offer_waits_at_home() {
     assert_eq!(bench.credit(worker("a"), 1), [matched(task(1), worker("a"))]);
 }
 
+/// Workers choose the names of their sessions.
+#[test]
+fn no_worker_takes_the_place_of_a_node_that_lends() {
+    for name in ["far", "node far ", "node far"] {
+        let mut bench = Bench::new(10);
+        bench.handle(lent("far", 2));
+        bench.credit(worker(name), 1);
+        assert_eq!(bench.offer(task(1)), [matched(task(1), worker(name))]);
+        bench.gone(name);
+        assert_eq!(bench.offer(task(2)), [passed(task(2), "far")], "{name:?}");
+        bench.credit(worker(name), 1);
+        bench.handle(QueueMessage::NodeGone("far".into()));
+        assert_eq!(bench.offer(task(3)), [matched(task(3), worker(name))]);
+    }
+}
+
 #[test]
 fn what_a_lost_node_lent_is_gone() {
     let mut bench = Bench::new(10);
@@ -384,11 +400,10 @@ fn who_borrows_gets_a_worker_that_is_here_or_is_declined() {
     bench.handle(QueueMessage::NodeCame);
     bench.handle(lent("third", 9));
     bench.credit(worker("a"), 2);
-    let borrow = |bench: &mut Bench, run| bench.handle(QueueMessage::Borrow(task(run)));
     for run in 1..=2 {
-        assert_eq!(borrow(&mut bench, run), [matched(task(run), worker("a"))]);
+        assert_eq!(bench.lend(&task(run)), (Some(worker("a")), vec![]));
     }
-    assert_eq!(borrow(&mut bench, 3), [QueueOutput::Declined(task(3))], "and not passed further");
+    assert_eq!(bench.lend(&task(3)), (None, vec![]), "and not passed further");
     assert_eq!(bench.offer(task(4)), [passed(task(4), "third")]);
 }
 
@@ -397,12 +412,10 @@ fn who_borrows_gets_a_worker_that_is_here_or_is_declined() {
 fn who_borrows_is_told_again_before_it_thinks_that_nothing_is_left() {
     let mut bench = Bench::new(10);
     bench.handle(QueueMessage::NodeCame);
-    let borrow = |bench: &mut Bench, run| bench.handle(QueueMessage::Borrow(task(run)));
     assert_eq!(bench.credit(worker("a"), 4), [spare(4)]);
-    let taken = |run| matched(task(run), worker("a"));
-    assert_eq!(borrow(&mut bench, 1), [taken(1)]);
+    assert_eq!(bench.lend(&task(1)), (Some(worker("a")), vec![]));
     assert_eq!(bench.credit(worker("a"), 1), []);
-    assert_eq!(borrow(&mut bench, 2), [taken(2)]);
+    assert_eq!(bench.lend(&task(2)), (Some(worker("a")), vec![]));
     assert_eq!(bench.credit(worker("a"), 3), [spare(6)], "they know of two only");
 }
 
@@ -416,8 +429,7 @@ fn who_is_declined_is_told_of_other_builds_again() {
         QueueOutput::Spare { queue: queue("orders"), build: built.build.clone(), credits: 3 };
     assert_eq!(bench.credit(built, 3).last(), Some(&told));
     let refused = Offer { except: ["new".into()].into(), ..task(1) };
-    let declined = bench.handle(QueueMessage::Borrow(refused.clone()));
-    assert_eq!(declined, [QueueOutput::Declined(refused), told]);
+    assert_eq!(bench.lend(&refused), (None, vec![told]));
 }
 
 /// Who borrows chose by what it was told of one build, and got a worker of another.
@@ -427,13 +439,34 @@ fn a_borrowed_credit_counts_for_each_build_that_may_have_been_meant() {
     bench.handle(QueueMessage::NodeCame);
     bench.credit(built("a", "x"), 2);
     bench.credit(built("b", "y"), 2);
-    let borrow = |bench: &mut Bench, offer| bench.handle(QueueMessage::Borrow(offer));
-    assert_eq!(borrow(&mut bench, task(1)), [matched(task(1), built("a", "x"))]);
+    assert_eq!(bench.lend(&task(1)), (Some(built("a", "x")), vec![]));
     let told = |build: &str, credits| QueueOutput::Spare {
         queue: queue("orders"),
         build: Some(build.into()),
         credits,
     };
-    let taken = matched(task(2), built("b", "y"));
-    assert_eq!(borrow(&mut bench, task(2)), [taken, told("x", 1), told("y", 1)]);
+    let told = vec![told("x", 1), told("y", 1)];
+    assert_eq!(bench.lend(&task(2)), (Some(built("b", "y")), told));
+}
+
+/// A task per queue, of very many queues: what finds no room is found again by a refill.
+#[test]
+fn the_offers_of_all_queues_are_bounded_together() {
+    let mut bench = Bench::new(1);
+    let offer = |number: usize| Offer { queue: queue(&number.to_string()), ..task(1) };
+    for number in 0..2 * FULL_QUEUES {
+        assert_eq!(bench.offer(offer(number)), []);
+    }
+    assert_eq!(bench.0.waiting(WorkKind::Workflow), FULL_QUEUES);
+    let serve = |bench: &mut Bench, number: usize| {
+        let queue = queue(&number.to_string());
+        bench.handle(QueueMessage::Credit { queue, worker: worker("a"), credits: 1 })
+    };
+    assert_eq!(serve(&mut bench, 0), [matched(offer(0), worker("a"))]);
+    let turned_away = FULL_QUEUES + 1;
+    let refill = |number: usize| QueueOutput::Refill(queue(&number.to_string()));
+    assert_eq!(serve(&mut bench, turned_away), [refill(turned_away)]);
+    assert_eq!(bench.offer(offer(turned_away)), [matched(offer(turned_away), worker("a"))]);
+    // A queue that was forgotten meanwhile may have had offers too.
+    assert_eq!(serve(&mut bench, 1_000_000), [refill(1_000_000)]);
 }

@@ -1,4 +1,4 @@
-//! How much work it takes to find the runs that nothing would resume.
+//! How much work it takes to find the runs that nothing would resume, and to list and count runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -64,6 +64,33 @@ fn tables() -> Connection {
     connection
 }
 
+/// However many runs there are, and however few pass the filter, one read of a list or count examines
+/// so many.
+#[test]
+fn a_read_of_a_list_examines_a_bounded_number_of_runs() {
+    static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+    let mut connection = tables();
+    for number in 1..=20_000 {
+        put(&connection, shard(1), &open_run(number)).unwrap();
+    }
+    let count_operations = || {
+        OPERATIONS.fetch_add(10, Relaxed);
+        false
+    };
+    connection.progress_handler(10, Some(count_operations)).unwrap();
+    let filter = RunFilter { workflow_type: Some("Other".to_owned()), ..RunFilter::default() };
+    let next = Some((Timestamp::EPOCH, run(19_901)));
+    let counted = count(&connection, &filter, 100).unwrap();
+    assert_eq!(counted, ListPart { found: 0, next });
+    let listed =
+        list(&connection, &filter, ListLimit { examined: 100, ..ListLimit::rows(10) }).unwrap();
+    assert_eq!(listed, ListPart { found: Vec::new(), next });
+    let rest = RunFilter { after: Some((Timestamp::EPOCH, run(51))), ..RunFilter::default() };
+    assert_eq!(count(&connection, &rest, 100).unwrap(), ListPart { found: 50, next: None });
+    let operations = OPERATIONS.load(Relaxed);
+    assert!(operations < 10_000, "{operations} operations");
+}
+
 #[test]
 fn entries_of_other_shards_are_not_read() {
     static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -77,7 +104,7 @@ fn entries_of_other_shards_are_not_read() {
         false
     };
     connection.progress_handler(10, Some(count)).unwrap();
-    assert_eq!(stranded(&connection, shard(1), None, 10).unwrap().stranded, [open_run(1)]);
+    assert_eq!(stranded(&connection, shard(1), None, 10).unwrap().stranded, [open_run(1).run]);
     let operations = OPERATIONS.load(Relaxed);
     assert!(operations < 2_000, "{operations} operations");
 }
@@ -101,7 +128,7 @@ fn runs_that_wait_for_a_time_cost_a_look_each() {
     };
     connection.progress_handler(10, Some(count)).unwrap();
     let swept = stranded(&connection, shard(1), None, 2000).unwrap();
-    assert_eq!(swept, Swept { stranded: vec![open_run(500)], next: None });
+    assert_eq!(swept, Swept { stranded: vec![open_run(500).run], next: None });
     let operations = OPERATIONS.load(Relaxed);
     assert!(operations < 100_000, "{operations} operations");
 }

@@ -5,6 +5,10 @@ use abide::{Client, Worker, embedded::Embedded};
 use tokio::signal::unix::{SignalKind, signal};
 use my_orders::{Order, register};
 
+/// Workflows allocate on one thread and free on another: this allocator is up to a third faster at that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match std::env::args().nth(1).as_deref() {

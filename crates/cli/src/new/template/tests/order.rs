@@ -15,7 +15,7 @@ async fn an_order_that_is_paid_after_two_weeks() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn an_order_that_nobody_pays() -> anyhow::Result<()> {
+async fn an_order_that_is_never_paid() -> anyhow::Result<()> {
     let env = TestEnvironment::new().await;
     // The mail server is down at first; the attempt is repeated.
     env.fail_attempt(remind, 1, "no mail server");

@@ -1,0 +1,142 @@
+//! A client may send one small message to each of very many large runs. They are loaded a few at a
+//! time, so that they do not take memory all at once.
+
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use abide_core::{limits::Limits, operation::Describe};
+use abide_engine::{Engine, Options};
+use abide_store::{
+    Batch, CommitError, Pending, Store,
+    forward::{Forward, Read},
+    memory::MemoryStore,
+};
+use futures_util::future::join_all;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::support::{ask, start, target};
+
+const RUNS: usize = 40;
+
+/// Runs that an engine loads at the same time.
+const LOADS: usize = 8;
+
+/// Counts loads, whose second page it holds back until the gate is open.
+struct GatedStore {
+    kept: MemoryStore,
+    loads: AtomicUsize,
+    gate: Semaphore,
+}
+
+impl Forward for GatedStore {
+    fn target(&self) -> &dyn Store {
+        &self.kept
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        match read {
+            Read::Load => {
+                self.loads.fetch_add(1, SeqCst);
+                answer
+            }
+            Read::Log => Box::pin(async move {
+                // A semaphore that is closed lets all pass.
+                drop(self.gate.acquire().await);
+                answer.await
+            }),
+            _ => answer,
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_runs_are_loaded_a_few_at_a_time() {
+    let store = Arc::new(GatedStore {
+        kept: MemoryStore::default(),
+        loads: AtomicUsize::new(0),
+        gate: Semaphore::new(0),
+    });
+    let ids: Vec<_> = (0..RUNS).map(|number| format!("run-{number}")).collect();
+    let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+    for id in &ids {
+        start(&engine, id, "large").await;
+    }
+    engine.shutdown().await;
+    // Each page holds one row, so that every run takes a second one.
+    let limits = Limits { log_page_bytes: 1, ..Limits::default() };
+    let engine = Engine::start(Arc::clone(&store) as _, Options { limits, ..Options::default() });
+    engine.ready().await;
+    let all = join_all(ids.iter().map(|id| ask(&engine, Describe { target: target(id) })));
+    let stuck = async {
+        while store.loads.load(SeqCst) < LOADS {
+            tokio::task::yield_now().await;
+        }
+        // Nothing else waits for anything but the gate, so this is time enough for more loads to begin.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(store.loads.load(SeqCst), LOADS);
+        store.gate.close();
+    };
+    let (described, ()) = tokio::join!(all, stuck);
+    assert!(described.iter().all(Result::is_ok), "{described:?}");
+    assert_eq!(store.loads.load(SeqCst), RUNS);
+    engine.shutdown().await;
+}
+
+/// Takes no writes once it is full.
+#[derive(Default)]
+struct FullStore {
+    kept: MemoryStore,
+    full: AtomicBool,
+}
+
+impl Forward for FullStore {
+    fn target(&self) -> &dyn Store {
+        &self.kept
+    }
+
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        if self.full.load(SeqCst) {
+            return Box::pin(ready(Err(CommitError::Full("no space".into()))));
+        }
+        self.kept.commit(batch)
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, _: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        Box::pin(async move {
+            // As with a store on disk, the answer is not there at once, so that more is asked meanwhile.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            answer.await
+        })
+    }
+}
+
+/// A shard that cannot claim its epoch starts loads again, and must not hold on to the turns that
+/// these loads had.
+#[tokio::test]
+async fn runs_are_read_from_a_full_store_however_many_are_asked_for_at_once() {
+    let store = Arc::new(FullStore::default());
+    let ids: Vec<_> = (0..RUNS).map(|number| format!("run-{number}")).collect();
+    let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+    for id in &ids {
+        start(&engine, id, "any").await;
+    }
+    engine.shutdown().await;
+    store.full.store(true, SeqCst);
+    let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+    let thrice = ids.iter().chain(&ids).chain(&ids);
+    let described = join_all(thrice.map(|id| ask(&engine, Describe { target: target(id) })));
+    let described =
+        timeout(Duration::from_secs(60), described).await.expect("no load waits for another");
+    assert!(described.iter().all(Result::is_ok), "{described:?}");
+    engine.shutdown().await;
+}

@@ -1,0 +1,116 @@
+//! Lists and counts of the runs and waits of a client's namespace.
+
+use abide_core::{
+    list,
+    operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
+    tally::Tally,
+};
+
+use super::{
+    Client, ClientError, List, NodeInfo,
+    list::{Fetch, Page},
+};
+use crate::list::{RunCounts, RunFilter, RunRow, WaitCounts, WaitFilter, WaitIntervals, WaitRow};
+
+impl Client {
+    /// Lists the runs of the client's namespace, newest first: `client.runs(filter).take(10).await?`.
+    pub fn runs(&self, filter: RunFilter) -> List<RunRow> {
+        List::new(self.fetch_runs(filter.in_namespace(self.namespace())))
+    }
+
+    /// One page of [`Client::runs`], of at most `limit` rows; the engine has a bound too. For the
+    /// next page, pass the [`RunRow::position`] of the last row to [`RunFilter::after`].
+    pub async fn runs_page(
+        &self,
+        filter: RunFilter,
+        limit: usize,
+    ) -> Result<Vec<RunRow>, ClientError> {
+        let filter = filter.in_namespace(self.namespace());
+        let RunRows { rows, .. } = self.ask(ListRuns { filter, limit: Some(limit) }).await?;
+        Ok(rows.into_iter().map(RunRow::of).collect())
+    }
+
+    fn fetch_runs(&self, filter: list::RunFilter) -> Fetch<RunRow> {
+        let client = self.clone();
+        Box::new(move |limit| {
+            Box::pin(async move {
+                let page = ListRuns { filter: filter.clone(), limit: Some(limit) };
+                let RunRows { rows, more } = client.ask(page).await?;
+                let last = rows.last().filter(|_| more).map(list::RunRow::position);
+                let next = last.map(|after| {
+                    client.fetch_runs(list::RunFilter { after: Some(after), ..filter })
+                });
+                Ok(Page { rows: rows.into_iter().map(RunRow::of).collect(), next })
+            })
+        })
+    }
+
+    /// How many runs of the client's namespace match the filter.
+    pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, ClientError> {
+        Ok(self.ask(CountRuns { filter: filter.in_namespace(self.namespace()) }).await?.0)
+    }
+
+    /// Counts the runs of the client's namespace that match the filter, by status and type. It
+    /// examines a bounded number of runs, the newest, and says whether there are more.
+    pub async fn count_runs_by_status(&self, filter: RunFilter) -> Result<RunCounts, ClientError> {
+        let tally = Tally::Runs(filter.in_namespace(self.namespace()));
+        Ok(RunCounts::of(self.ask(tally).await?))
+    }
+
+    /// Counts the waits of the client's namespace that end in these intervals, by kind. It examines a
+    /// bounded number of waits, the earliest first, and says how far it came.
+    pub async fn count_waits(&self, intervals: WaitIntervals) -> Result<WaitCounts, ClientError> {
+        let tally = Tally::Waits(intervals.in_namespace(self.namespace()));
+        Ok(intervals.counts(self.ask(tally).await?))
+    }
+
+    /// Lists what runs of the client's namespace wait for, the earliest end first:
+    /// `client.waits(filter).take(10).await?`.
+    pub fn waits(&self, filter: WaitFilter) -> List<WaitRow> {
+        List::new(self.fetch_waits(filter.in_namespace(self.namespace()), Some))
+    }
+
+    /// One page of [`Client::waits`], of at most `limit` rows; the engine has a bound too. For the
+    /// next page, pass the [`position`](WaitRow::position) of the last row to [`WaitFilter::after`].
+    pub async fn waits_page(
+        &self,
+        filter: WaitFilter,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>, ClientError> {
+        let filter = filter.in_namespace(self.namespace());
+        let WaitRows { rows, .. } = self.ask(ListWaits { filter, limit: Some(limit) }).await?;
+        rows.into_iter().map(known).collect()
+    }
+
+    /// Pages of waits, as what `read` makes of each.
+    pub(crate) fn fetch_waits<T: Send + 'static>(
+        &self,
+        filter: list::WaitFilter,
+        read: fn(WaitRow) -> Option<T>,
+    ) -> Fetch<T> {
+        let client = self.clone();
+        Box::new(move |limit| {
+            Box::pin(async move {
+                let page = ListWaits { filter: filter.clone(), limit: Some(limit) };
+                let WaitRows { rows, more } = client.ask(page).await?;
+                let last = rows.last().filter(|_| more).map(list::WaitRow::position);
+                let rows: Vec<_> = rows.into_iter().map(known).collect::<Result<_, _>>()?;
+                let next = last.map(|after| {
+                    client.fetch_waits(list::WaitFilter { after: Some(after), ..filter }, read)
+                });
+                Ok(Page { rows: rows.into_iter().filter_map(read).collect(), next })
+            })
+        })
+    }
+
+    /// Lists the nodes of the cluster by name; they serve all namespaces.
+    pub async fn nodes(&self) -> Result<Vec<NodeInfo>, ClientError> {
+        Ok(self.ask(ListNodes).await?.0)
+    }
+}
+
+/// A row whose key this version knows.
+fn known(row: list::WaitRow) -> Result<WaitRow, ClientError> {
+    let key = row.wait.clone();
+    WaitRow::of(row).ok_or_else(|| ClientError::unexpected(&key))
+}

@@ -1,0 +1,16 @@
+//! Rows, filters and counts of runs and waits, as clients see them. What only the engine and its stores
+//! need of a row stays in the core.
+
+mod count;
+mod position;
+mod run;
+mod wait;
+
+pub(crate) use self::wait::decoded;
+pub use self::{
+    count::{RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
+    position::{ParsePositionError, RunPosition, WaitPosition},
+    run::{RunFilter, RunRow},
+    wait::{Wait, WaitFilter, WaitKey, WaitRow},
+};
+pub use abide_core::list::{RunStatus, WaitEnd, WaitKind};

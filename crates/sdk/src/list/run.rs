@@ -1,0 +1,116 @@
+//! Runs in lists, and which of them to list.
+
+use abide_core::{
+    codec::{self, RunDetails},
+    ids::{NamespaceId, RunId, WorkflowId},
+    list,
+};
+
+use super::{RunPosition, RunStatus};
+use crate::{
+    Timestamp,
+    payload::{PayloadError, PayloadValue},
+};
+
+/// A run in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunRow {
+    /// The id of its workflow.
+    pub workflow: WorkflowId,
+    /// The id of the run.
+    pub run: RunId,
+    /// The type name of its workflow.
+    pub workflow_type: String,
+    /// Whether it is open, and if not, how it ended.
+    pub status: RunStatus,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended; none while it is open.
+    pub closed_at: Option<Timestamp>,
+    details: RunDetails,
+}
+
+impl RunRow {
+    pub(crate) fn of(row: list::RunRow) -> Self {
+        Self {
+            workflow: row.workflow,
+            run: row.run,
+            workflow_type: row.workflow_type,
+            status: row.status,
+            started_at: row.started_at,
+            closed_at: row.closed_at,
+            // A row whose details are damaged is still worth showing.
+            details: codec::decode_run_details(row.details).unwrap_or_default(),
+        }
+    }
+
+    /// A named value of the run's memo, as its start has set it.
+    pub fn memo<T: PayloadValue>(&self, name: &str) -> Option<Result<T, PayloadError>> {
+        super::decoded(&self.details.memo, name)
+    }
+
+    /// The names of all values that the run's memo has.
+    pub fn memo_names(&self) -> impl Iterator<Item = &str> {
+        self.details.memo.keys().map(String::as_str)
+    }
+
+    /// The row's position in lists: a page that begins [`after`](RunFilter::after) it goes on from
+    /// here.
+    pub const fn position(&self) -> RunPosition {
+        RunPosition { started_at: self.started_at, run: self.run }
+    }
+}
+
+/// Which runs to list or count. A new filter matches all runs of the client's namespace; each method
+/// narrows it: `RunFilter::new().workflow_type("Order").status(RunStatus::Running)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "a filter does nothing until it is passed to a client"]
+pub struct RunFilter(list::RunFilter);
+
+impl RunFilter {
+    /// A filter that matches all runs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only runs of this workflow id.
+    pub fn workflow(mut self, workflow: impl Into<WorkflowId>) -> Self {
+        self.0.workflow = Some(workflow.into());
+        self
+    }
+
+    /// Only runs of workflows of this type.
+    pub fn workflow_type(mut self, name: impl Into<String>) -> Self {
+        self.0.workflow_type = Some(name.into());
+        self
+    }
+
+    /// Only runs of this status. Call it again for several.
+    pub fn status(mut self, status: RunStatus) -> Self {
+        self.0.statuses.push(status);
+        self
+    }
+
+    /// Only runs that started at this time or later.
+    pub const fn started_from(mut self, from: Timestamp) -> Self {
+        self.0.started_from = Some(from);
+        self
+    }
+
+    /// Only runs that started before this time.
+    pub const fn started_before(mut self, before: Timestamp) -> Self {
+        self.0.started_before = Some(before);
+        self
+    }
+
+    /// Only runs that follow this position in the list.
+    pub const fn after(mut self, position: RunPosition) -> Self {
+        self.0.after = Some((position.started_at, position.run));
+        self
+    }
+
+    pub(crate) fn in_namespace(self, namespace: &NamespaceId) -> list::RunFilter {
+        list::RunFilter { namespace: Some(namespace.clone()), ..self.0 }
+    }
+}
