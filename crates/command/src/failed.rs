@@ -237,6 +237,10 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::Refused(Refusal::CancelNotRequested) => {
             "to report a failure, use `abide activity fail`"
         }
+        ClientError::Refused(Refusal::RunOpen) => "add --terminate to end it first",
+        ClientError::Refused(Refusal::NoSuchTask(_) | Refusal::Unanswered(_)) => {
+            return Some(format!("`abide workflow history {id}` shows the tasks of the run"));
+        }
         ClientError::Refused(
             Refusal::UnknownTimer(_) | Refusal::UnknownWait(_) | Refusal::TimerFired(_),
         ) => "`abide waits list` shows the open ones",

@@ -5,8 +5,9 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
-        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+        Delete, Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation,
+        Repair, ReportAttempt, RescheduleTimer, Reset, RunOperation, Signal, Start, Terminate,
+        Unpause, Update,
     },
     tally::Tally,
 };
@@ -44,6 +45,8 @@ fn run_to_wire(operation: RunOperation) -> Result<Asked, InvalidField> {
         RunOperation::AwaitClose(asked) => Asked::AwaitClose(asked.into()),
         RunOperation::AwaitWaits(asked) => Asked::AwaitWaits(asked.into()),
         RunOperation::ReportAttempt(asked) => Asked::ReportAttempt(asked.into()),
+        RunOperation::Delete(asked) => Asked::Delete(asked.into()),
+        RunOperation::Reset(asked) => Asked::Reset((*asked).into()),
         RunOperation::AwaitEvents(_) => {
             return Err(InvalidField::new("operation", "is one of nodes: follow the history"));
         }
@@ -85,6 +88,8 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
         Asked::Tally(asked) => Tally::try_from(asked)?.into(),
+        Asked::Delete(asked) => Delete::try_from(asked)?.into(),
+        Asked::Reset(asked) => Reset::try_from(asked)?.into(),
     })
 }
 

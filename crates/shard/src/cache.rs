@@ -86,6 +86,11 @@ impl Entry {
         }
     }
 
+    /// An entry for a new run that begins with a copied history, which is in no memory but the store.
+    pub fn copied(run: Run) -> Self {
+        Self { rows: BTreeMap::new(), snapshot_rows: 0, ..Self::new(run, true) }
+    }
+
     /// Bytes of memory, roughly: what the run took when it was last measured, and all that was written
     /// for it since.
     const fn memory(&self) -> usize {
@@ -216,6 +221,17 @@ impl Cache {
             self.waiting_updates -= old.waiting_updates;
         }
         self.by_use.insert(self.clock, run);
+    }
+
+    /// Removes a run that no longer exists.
+    pub fn remove(&mut self, run: RunId) {
+        let Some(entry) = self.entries.remove(&run) else { return };
+        self.by_use.remove(&entry.used);
+        self.bytes -= entry.memory();
+        self.waiting_updates -= entry.waiting_updates;
+        if self.heads.get(&entry.run.workflow) == Some(&run) {
+            self.heads.remove(&entry.run.workflow);
+        }
     }
 
     /// The current run of a workflow, if it is known.

@@ -9,6 +9,7 @@
 mod access;
 mod attempt;
 mod control;
+mod course;
 mod error;
 mod message;
 mod read;
@@ -21,6 +22,7 @@ pub use self::{
     control::{
         Cancel, Done, Pause, Repair, RescheduleTimer, RunTarget, Signal, Terminate, Unpause,
     },
+    course::{Delete, Reset},
     error::CallError,
     message::{AwaitUpdate, Query, QueryAnswer, QueryRequest, Update, UpdateAnswer, UpdateWait},
     read::{
@@ -177,6 +179,8 @@ operations! {
         AwaitEvents(AwaitEvents) -> Events,
         AwaitWaits(AwaitWaits) -> RunWaits,
         ReportAttempt(ReportAttempt) -> Reported,
+        Delete(Delete) -> Done,
+        Reset(Box<Reset>) -> Done,
     }
     Read {
         History -> HistoryPage,
@@ -266,6 +270,8 @@ impl RunOperation {
             | Self::AwaitEvents(AwaitEvents { target, .. })
             | Self::AwaitWaits(AwaitWaits { target, .. }) => (&target.workflow, target.run),
             Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
+            Self::Delete(Delete { target, .. }) => (&target.workflow, target.run),
+            Self::Reset(reset) => (&reset.target.workflow, reset.target.run),
         }
     }
 
@@ -296,7 +302,9 @@ impl RunOperation {
             | Self::RescheduleTimer(_)
             | Self::Repair(_)
             | Self::Describe(_)
-            | Self::ReportAttempt(_) => false,
+            | Self::ReportAttempt(_)
+            | Self::Delete(_)
+            | Self::Reset(_) => false,
         }
     }
 }
@@ -327,6 +335,8 @@ impl OperationName {
             | Self::Repair
             | Self::AwaitEvents
             | Self::ReportAttempt
+            | Self::Delete
+            | Self::Reset
             | Self::ListNodes => AnswerSize::Small,
             Self::Update
             | Self::AwaitUpdate
@@ -366,7 +376,9 @@ impl OperationName {
             | Self::RescheduleTimer
             | Self::Repair
             | Self::Update
-            | Self::ReportAttempt => false,
+            | Self::ReportAttempt
+            | Self::Delete
+            | Self::Reset => false,
         }
     }
 
@@ -393,7 +405,9 @@ impl OperationName {
             | Self::Pause
             | Self::Unpause
             | Self::RescheduleTimer
-            | Self::Repair => Role::Operator,
+            | Self::Repair
+            | Self::Delete
+            | Self::Reset => Role::Operator,
         }
     }
 }

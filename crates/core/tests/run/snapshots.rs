@@ -100,7 +100,7 @@ fn pending() -> World {
         spec,
         key: Some("start".into()),
         expires_at: Some(at(9000)),
-        parent: Some(Parent { run: other(), initiated: 5 }),
+        parent: Some(Parent { run: other(), initiated: 5, ordinal: 1 }),
         root: Some(other()),
         ..start_run()
     });

@@ -13,15 +13,17 @@ use abide_core::{
     node::{NodeListing, NodeStanding},
     operation::{
         Alive, AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, Begin, CallError,
-        Cancel, Closed, ConflictPolicy, Count, CountRuns, Describe, Done, History, HistoryPage,
-        ListNodes, ListRuns, ListWaits, Nodes, Pause, Query, QueryAnswer, QueryRequest, Repair,
-        ReportAttempt, RescheduleTimer, RunRows, RunWaits, Signal, Start, StartUpdate, Started,
-        Terminate, Unpause, Update, UpdateAnswer, UpdateWait, WaitRows,
+        Cancel, Closed, ConflictPolicy, Count, CountRuns, Delete, Describe, Done, History,
+        HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, Pause, Query, QueryAnswer,
+        QueryRequest, Repair, ReportAttempt, RescheduleTimer, Reset, RunRows, RunWaits, Signal,
+        Start, StartUpdate, Started, Terminate, Unpause, Update, UpdateAnswer, UpdateWait,
+        WaitRows,
     },
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
-        ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Reapply, Refusal, ResetPoint, Resolution,
+        ResumeSource, ShownActivity, ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble,
+        WaitKey,
     },
     tally::{Tallied, Tally, TallyGroup, WaitTally},
     time::Timestamp,
@@ -103,6 +105,28 @@ fn messages() {
     });
     check_operation(AwaitClose { target: target() });
     check_operation(AwaitWaits { target: target(), after: 12 });
+}
+
+#[test]
+fn changes_of_course() {
+    check_operation(Delete { target: target(), identity: "who".into() });
+    let points = [
+        ResetPoint::FirstTask,
+        ResetPoint::LastTask,
+        ResetPoint::Event(7),
+        ResetPoint::Build("b".into()),
+        ResetPoint::Failure,
+    ];
+    for (index, to) in points.into_iter().enumerate() {
+        check_operation(Reset {
+            target: target(),
+            to,
+            reapply: Reapply { signals: index % 2 == 0, updates: index > 2 },
+            reason: "why".into(),
+            identity: "who".into(),
+            key: Some("k".into()),
+        });
+    }
 }
 
 #[test]
@@ -387,6 +411,7 @@ fn descriptions() {
         liveness: Liveness::ReplayBlocked,
         resume_sources: vec![ResumeSource::Task, ResumeSource::Operator],
         first_run: run(0),
+        reset_from: Some(run(4)),
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
         started_at: time(7),

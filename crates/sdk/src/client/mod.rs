@@ -6,6 +6,7 @@
 
 mod activity;
 mod control;
+mod course;
 mod description;
 mod error;
 mod generated_id;
@@ -36,6 +37,7 @@ pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
     control::{ControlRequest, RescheduleTimer},
+    course::Reset,
     description::Description,
     error::ClientError,
     handle::{Handled, WorkflowHandle},

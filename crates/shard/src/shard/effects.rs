@@ -74,9 +74,12 @@ impl Shard {
         match &envelope.effect.action {
             Action::StartChild(start) => {
                 let start = (**start).clone();
-                self.start_child(envelope, start, 1, Vec::new());
+                self.start_child(envelope, start, 1, (Vec::new(), Vec::new()));
             }
-            Action::Signal { .. } | Action::Cancel { .. } | Action::ChildClosed(_) => {
+            Action::Signal { .. }
+            | Action::Cancel { .. }
+            | Action::ChildClosed(_)
+            | Action::AdoptChild(_) => {
                 self.answer_effect(
                     None,
                     envelope,
@@ -100,8 +103,19 @@ impl Shard {
                 let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
                 return self.answer_effect(Some(run), envelope, answer);
             }
-            let terminate_keys = entry.run.end_keys(&self.limits);
-            return self.start_child(envelope, start, ordinal, terminate_keys);
+            let keys = (entry.run.end_keys(&self.limits), entry.run.known_resets(&self.limits));
+            return self.start_child(envelope, start, ordinal, keys);
+        }
+        if let Action::AdoptChild(adopt) = &envelope.effect.action {
+            let is_child = entry.run.first_run == adopt.run
+                && entry.run.parent.as_ref().is_some_and(|parent| {
+                    parent.run.workflow == envelope.key.workflow
+                        && parent.initiated == adopt.parent.initiated
+                });
+            if !is_child {
+                let answer = EffectOutcome::Failed(DeliveryFailure::NotFound);
+                return self.answer_effect(Some(run), envelope, answer);
+            }
         }
         // Checks that the target is the child that the source started with this event, at any run
         // of its chain.
@@ -136,7 +150,7 @@ impl Shard {
         envelope: Envelope,
         start: StartChild,
         ordinal: u64,
-        terminate_keys: Vec<Key>,
+        (terminate_keys, reset_keys): (Vec<Key>, Vec<Key>),
     ) {
         let run = start.run;
         if self.refusals.take_unstarted(run) {
@@ -152,6 +166,7 @@ impl Shard {
             parent: Some(start.parent),
             root: Some(start.root),
             terminate_keys,
+            reset_keys,
             ..StartRun::new(start.child.workflow, run, start.child.spec)
         };
         self.begin(child.beginning(None, self.now()));

@@ -19,7 +19,9 @@ use abide_store::{
     rows::{DueKey, Loaded, LogLimit, LogRow, RunKey},
 };
 
-use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
+use super::{
+    Shard, backlog::Refill, repair::Repair, request::Request, reset::Resetting, start::StartScan,
+};
 use crate::{
     cache::Entry,
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
@@ -42,6 +44,7 @@ pub(super) enum Reading {
     WaitsOf(RunId, Box<Repair>),
     StartScan(Box<StartScan>),
     Carried(Box<Carried>),
+    Reset(Box<Resetting>),
 }
 
 /// Work to do once its run is in memory.
@@ -69,6 +72,14 @@ pub(super) enum Todo {
     EnsureRows,
     /// Its task row may be missing.
     CheckTask,
+    /// It is deleted.
+    Deleted,
+    /// A reset that needs the current run of the workflow.
+    ResetAfter(Box<Resetting>),
+    /// A reset that must read the log of the run.
+    ResetRead(Box<Resetting>),
+    /// A reset that has read it.
+    ResetNow(Box<Resetting>),
     Repair(Box<Repair>),
 }
 
@@ -88,6 +99,8 @@ pub(super) struct Load {
     parked: Vec<Todo>,
     /// Work that came after the read began, and needs another one because others may write.
     late: Vec<Todo>,
+    /// The run before it, if that is read to find the current run.
+    follows: Option<RunId>,
 }
 
 /// A continue-as-new whose carried-over event bodies are being read.
@@ -135,6 +148,9 @@ impl Shard {
             }
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
+            (Reading::Reset(resetting), Fetched::Log(rows)) => {
+                self.reset_log_read(*resetting, rows);
+            }
             // The driver answered a different read: nothing in memory can be trusted.
             _ => self.reset(),
         }
@@ -161,6 +177,7 @@ impl Shard {
             (Reading::Load(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
+            (Reading::Reset(resetting), error) => self.reset_read_failed(*resetting, error),
             // No request waits for the sweep, which is the longest read of all; the next sweep
             // retries.
             (Reading::Stranded, ReadError::Unavailable(_)) => {}
@@ -290,7 +307,10 @@ impl Shard {
         }
         let Some(mut run) = load.run else {
             for todo in load.parked {
-                self.without_run(Some(id), todo, &CallError::NotFound);
+                match load.follows.filter(|_| todo.wants_head()) {
+                    Some(before) => self.end_chain_at(before, todo),
+                    None => self.without_run(Some(id), todo, &CallError::NotFound),
+                }
             }
             return;
         };
@@ -327,9 +347,29 @@ impl Shard {
         // A successor may have begun after the row was read.
         let status = self.memory.cache.peek(run).map(|entry| entry.run.status);
         match status {
-            Some(Status::Closed { next_run: Some(next), .. }) => self.with_run_as_head(next, todo),
+            Some(Status::Closed { next_run: Some(next), .. }) => {
+                self.with_run_as_head(next, todo);
+                if let Some(load) = self.memory.loads.get_mut(&next) {
+                    load.follows = Some(run);
+                }
+            }
             _ => {
                 self.memory.cache.set_head(workflow.clone(), run);
+                self.carry_on(run, todo);
+            }
+        }
+    }
+
+    /// The run that followed this one was deleted, so this one is the current run.
+    fn end_chain_at(&mut self, run: RunId, todo: Todo) {
+        let workflow = self.memory.cache.peek(run).map(|entry| entry.run.workflow.clone());
+        match workflow {
+            None => self.with_run_as_head(run, todo),
+            Some(workflow) if self.memory.cache.head(&workflow).is_some() => {
+                self.with_head(&workflow, todo);
+            }
+            Some(workflow) => {
+                self.memory.cache.set_head(workflow, run);
                 self.carry_on(run, todo);
             }
         }
@@ -370,6 +410,11 @@ impl Shard {
                 let (ticket, start) = scan.into_start();
                 self.without_run(run, Todo::Request(ticket, start.into()), error);
             }
+            // The run was deleted since.
+            Todo::Repeated(ticket, start) if *error == CallError::NotFound => {
+                let workflow = start.workflow.clone();
+                self.with_head(&workflow, Todo::Request(ticket, (*start).into()));
+            }
             Todo::Repeated(ticket, _) => self.reply(ticket, Err(error.clone())),
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
             Todo::Deliver(envelope) if *error == CallError::NotFound => {
@@ -389,7 +434,13 @@ impl Shard {
             }
             Todo::Repair(repair) => self.reply(repair.ticket, Err(error.clone())),
             Todo::Finish(carried) => self.acknowledge(carried.ticket, Err(error.clone())),
+            Todo::ResetAfter(resetting)
+            | Todo::ResetRead(resetting)
+            | Todo::ResetNow(resetting) => {
+                self.reset_without_run(*resetting, error);
+            }
             Todo::Answered(..)
+            | Todo::Deleted
             | Todo::LoseTask(_)
             | Todo::TimeOutTask(_)
             | Todo::Grace(_)
@@ -461,6 +512,11 @@ impl Load {
 }
 
 impl Todo {
+    /// Whether this goes on with what closed the gate of a run.
+    pub(super) const fn passes_gates(&self) -> bool {
+        matches!(self, Self::Deleted | Self::ResetAfter(_) | Self::ResetRead(_) | Self::ResetNow(_))
+    }
+
     /// The workflow that this work names, if any.
     fn workflow(&self) -> Option<&WorkflowKey> {
         self.place().map(|(workflow, _)| workflow)
@@ -476,6 +532,7 @@ impl Todo {
         match self {
             Self::Request(_, request) => Some(request.place()),
             Self::Scanned(scan) => Some((scan.workflow(), None)),
+            Self::ResetAfter(resetting) => Some((resetting.workflow(), None)),
             Self::Deliver(envelope) => {
                 let target = &envelope.effect.target;
                 Some((&target.workflow, target.run))
@@ -487,6 +544,9 @@ impl Todo {
             | Self::Grace(_)
             | Self::Await(_)
             | Self::CheckTask
+            | Self::Deleted
+            | Self::ResetRead(_)
+            | Self::ResetNow(_)
             | Self::Answered(..)
             | Self::LoseTask(_)
             | Self::TimeOutTask(_)

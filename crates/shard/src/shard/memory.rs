@@ -16,6 +16,7 @@ use super::{
     attempts::HandedAttempt,
     backlog::HeldQueues,
     due::QuietRuns,
+    gate::Gates,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
     query::Queries,
@@ -58,6 +59,7 @@ pub(super) struct Memory {
     /// Effects of other shards that are being applied, to ignore duplicates.
     pub(super) incoming: BTreeSet<EffectKey>,
     pub(super) quiet: QuietRuns,
+    pub(super) gates: Gates,
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
@@ -87,6 +89,7 @@ impl Memory {
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             quiet: QuietRuns::default(),
+            gates: Gates::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
         }

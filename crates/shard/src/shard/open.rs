@@ -96,6 +96,7 @@ impl Shard {
                 for output in self.memory.pipeline.commit_done() {
                     self.release(output);
                 }
+                self.wake_durable();
                 self.memory.cache.allow_shrinking();
             }
             (

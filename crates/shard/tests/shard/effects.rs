@@ -121,7 +121,7 @@ fn no_child_is_started_under_the_id_of_another_run() {
         unreachable!()
     };
     let start = |run| {
-        let parent = Parent { run: key.source(), initiated: 5 };
+        let parent = Parent { run: key.source(), initiated: 5, ordinal: 1 };
         let start = StartChild { run, child: (*spec).clone(), root: key.source(), parent };
         let target = Target { workflow: workflow(&intruder), run: None, child: None };
         let effect =

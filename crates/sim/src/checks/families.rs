@@ -285,6 +285,7 @@ pub fn no_effect_is_in_flight(ledger: &Ledger) -> Checked {
                 Action::Signal { .. } => "signal",
                 Action::Cancel { .. } => "cancel",
                 Action::ChildClosed(_) => "close of a child",
+                Action::AdoptChild(_) => "adoption of a child",
             };
             let what = format!("effect {number}, {kind}, has no answer");
             return Err(Violation::of(Check::Liveness, story.run.id, what));

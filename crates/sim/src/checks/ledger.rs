@@ -226,6 +226,8 @@ impl Story {
             | Note::Repaired { .. }
             | Note::AttemptAwaited { .. }
             | Note::AttemptPresented { .. }
+            | Note::ResetTo(_)
+            | Note::ParentChanged { .. }
             | Note::CancelRepeated { .. } => {}
         }
     }
