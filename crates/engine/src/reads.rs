@@ -12,7 +12,7 @@ use abide_core::{
         ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
         WaitRows,
     },
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyRuns, TallyWaits, WaitTally},
 };
 use abide_store::{
     ReadError,
@@ -52,9 +52,13 @@ impl Engine {
                 let turn = in_turn().await;
                 (self.waits(asked).await?.into(), turn)
             }
-            ReadOperation::Tally(tally) => {
+            ReadOperation::TallyRuns(asked) => {
                 let turn = in_turn().await;
-                (self.tally(tally).await?.into(), turn)
+                (self.tally_runs(asked).await?.into(), turn)
+            }
+            ReadOperation::TallyWaits(asked) => {
+                let turn = in_turn().await;
+                (self.tally_waits(asked).await?.into(), turn)
             }
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
@@ -164,18 +168,21 @@ impl Engine {
         Ok(WaitRows { rows, more })
     }
 
-    async fn tally(&self, mut tally: Tally) -> Result<Tallied, CallError> {
-        match &mut tally {
-            Tally::Waits(waits) => {
-                waits.check(&self.node.limits)?;
-                waits.known = self.known(waits.namespace.as_ref())?;
-            }
-            Tally::Runs(filter) => filter.known = self.known(filter.namespace.as_ref())?,
-        }
-        let tallied = self.node.store.tally(tally, self.node.limits.tally_rows).await;
-        let mut tallied = tallied.map_err(|error| self.unreadable(&error))?;
-        tallied.bound(self.node.limits.tally_groups);
-        Ok(tallied)
+    async fn tally_runs(&self, asked: TallyRuns) -> Result<RunTally, CallError> {
+        let known = self.known(asked.filter.namespace.as_ref())?;
+        let filter = RunFilter { known, ..asked.filter };
+        let tally = self.node.store.tally_runs(filter, self.node.limits.tally_rows).await;
+        let mut tally = tally.map_err(|error| self.unreadable(&error))?;
+        tally.bound(self.node.limits.tally_groups);
+        Ok(tally)
+    }
+
+    async fn tally_waits(&self, asked: TallyWaits) -> Result<WaitTally, CallError> {
+        asked.check(&self.node.limits)?;
+        let known = self.known(asked.namespace.as_ref())?;
+        let asked = TallyWaits { known, ..asked };
+        let tally = self.node.store.tally_waits(asked, self.node.limits.tally_rows).await;
+        tally.map_err(|error| self.unreadable(&error))
     }
 
     fn page_rows(&self, asked: Option<usize>) -> usize {

@@ -1607,36 +1607,65 @@ impl ::prost::Name for CountRunsResponse {
         "/abide.v1.CountRunsResponse".into()
     }
 }
-/// Counts waits or runs in groups.
+/// Counts runs by status and type.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TallyRequest {
-    #[prost(oneof = "tally_request::Tally", tags = "1, 2")]
-    pub tally: ::core::option::Option<tally_request::Tally>,
+pub struct TallyRunsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<RunFilter>,
 }
-/// Nested message and enum types in `TallyRequest`.
-pub mod tally_request {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Tally {
-        #[prost(message, tag = "1")]
-        Waits(super::WaitTally),
-        #[prost(message, tag = "2")]
-        Runs(super::RunFilter),
-    }
-}
-impl ::prost::Name for TallyRequest {
-    const NAME: &'static str = "TallyRequest";
+impl ::prost::Name for TallyRunsRequest {
+    const NAME: &'static str = "TallyRunsRequest";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyRequest".into()
+        "abide.v1.TallyRunsRequest".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyRequest".into()
+        "/abide.v1.TallyRunsRequest".into()
     }
 }
-/// Selects the waits to count by kind and by the interval in which they end. Waits without an end are not
-/// counted.
+/// The counts.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TallyRunsResponse {
+    /// Only groups with a count above zero.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<RunGroup>,
+    /// The counts are lower bounds: a tally examines a bounded number of rows, and there are more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for TallyRunsResponse {
+    const NAME: &'static str = "TallyRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TallyRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TallyRunsResponse".into()
+    }
+}
+/// Runs of one type and status.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WaitTally {
+pub struct RunGroup {
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    #[prost(enumeration = "RunStatus", tag = "2")]
+    pub status: i32,
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RunGroup {
+    const NAME: &'static str = "RunGroup";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunGroup".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunGroup".into()
+    }
+}
+/// Counts waits by kind and by the interval in which they end. Waits without an end are not counted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TallyWaitsRequest {
     #[prost(string, optional, tag = "1")]
     pub namespace: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "2")]
@@ -1653,42 +1682,42 @@ pub struct WaitTally {
     #[prost(uint32, tag = "6")]
     pub intervals: u32,
 }
-impl ::prost::Name for WaitTally {
-    const NAME: &'static str = "WaitTally";
+impl ::prost::Name for TallyWaitsRequest {
+    const NAME: &'static str = "TallyWaitsRequest";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.WaitTally".into()
+        "abide.v1.TallyWaitsRequest".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.WaitTally".into()
+        "/abide.v1.TallyWaitsRequest".into()
     }
 }
 /// The counts.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TallyResponse {
+pub struct TallyWaitsResponse {
     /// Only groups with a count above zero.
     #[prost(message, repeated, tag = "1")]
-    pub groups: ::prost::alloc::vec::Vec<TallyGroup>,
+    pub groups: ::prost::alloc::vec::Vec<WaitGroup>,
     /// The counts are lower bounds: a tally examines a bounded number of rows, and there are more.
     #[prost(bool, tag = "2")]
     pub more: bool,
-    /// Number of intervals, from the first, whose counts are complete. Zero for runs.
+    /// Number of intervals, from the first, whose counts are complete.
     #[prost(uint32, tag = "3")]
     pub whole_intervals: u32,
 }
-impl ::prost::Name for TallyResponse {
-    const NAME: &'static str = "TallyResponse";
+impl ::prost::Name for TallyWaitsResponse {
+    const NAME: &'static str = "TallyWaitsResponse";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyResponse".into()
+        "abide.v1.TallyWaitsResponse".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyResponse".into()
+        "/abide.v1.TallyWaitsResponse".into()
     }
 }
-/// A group: waits of one kind that end in one interval, or runs of one type and status.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TallyGroup {
+/// Waits of one kind that end in one interval.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitGroup {
     #[prost(uint64, tag = "1")]
     pub count: u64,
     /// Index of the interval, from zero.
@@ -1696,19 +1725,15 @@ pub struct TallyGroup {
     pub interval: u32,
     #[prost(enumeration = "WaitKind", tag = "3")]
     pub kind: i32,
-    #[prost(enumeration = "RunStatus", tag = "4")]
-    pub status: i32,
-    #[prost(string, tag = "5")]
-    pub workflow_type: ::prost::alloc::string::String,
 }
-impl ::prost::Name for TallyGroup {
-    const NAME: &'static str = "TallyGroup";
+impl ::prost::Name for WaitGroup {
+    const NAME: &'static str = "WaitGroup";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyGroup".into()
+        "abide.v1.WaitGroup".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyGroup".into()
+        "/abide.v1.WaitGroup".into()
     }
 }
 /// Lists waits.
@@ -2014,7 +2039,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 80"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2062,8 +2087,10 @@ pub mod numbered_call {
         AwaitUpdate(super::AwaitUpdateRequest),
         #[prost(message, tag = "70")]
         ListNodes(super::ListNodesRequest),
-        #[prost(message, tag = "80")]
-        Tally(super::TallyRequest),
+        #[prost(message, tag = "81")]
+        TallyRuns(super::TallyRunsRequest),
+        #[prost(message, tag = "82")]
+        TallyWaits(super::TallyWaitsRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -2103,7 +2130,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 80"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2139,8 +2166,10 @@ pub mod numbered_answer {
         Reported(super::ReportAttemptResponse),
         #[prost(message, tag = "70")]
         Nodes(super::ListNodesResponse),
-        #[prost(message, tag = "80")]
-        Tallied(super::TallyResponse),
+        #[prost(message, tag = "81")]
+        RunTally(super::TallyRunsResponse),
+        #[prost(message, tag = "82")]
+        WaitTally(super::TallyWaitsResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -2773,11 +2802,14 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CountRuns"));
             self.inner.unary(req, path, codec).await
         }
-        /// Counts waits by kind and by the interval in which they end, or runs by status and type.
-        pub async fn tally(
+        /// Counts runs by status and type.
+        pub async fn tally_runs(
             &mut self,
-            request: impl tonic::IntoRequest<super::TallyRequest>,
-        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::TallyRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyRunsResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -2787,9 +2819,33 @@ pub mod abide_client {
                     )
                 })?;
             let codec = crate::codec::Codec::default();
-            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/Tally");
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/TallyRuns");
             let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "Tally"));
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "TallyRuns"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Counts waits by kind and by the interval in which they end.
+        pub async fn tally_waits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TallyWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyWaitsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/TallyWaits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "TallyWaits"));
             self.inner.unary(req, path, codec).await
         }
         /// Lists what runs wait for, the earliest end first.
@@ -3108,11 +3164,22 @@ pub mod abide_server {
             tonic::Response<super::CountRunsResponse>,
             tonic::Status,
         >;
-        /// Counts waits by kind and by the interval in which they end, or runs by status and type.
-        async fn tally(
+        /// Counts runs by status and type.
+        async fn tally_runs(
             &self,
-            request: tonic::Request<super::TallyRequest>,
-        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status>;
+            request: tonic::Request<super::TallyRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyRunsResponse>,
+            tonic::Status,
+        >;
+        /// Counts waits by kind and by the interval in which they end.
+        async fn tally_waits(
+            &self,
+            request: tonic::Request<super::TallyWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyWaitsResponse>,
+            tonic::Status,
+        >;
         /// Lists what runs wait for, the earliest end first.
         async fn list_waits(
             &self,
@@ -3991,23 +4058,23 @@ pub mod abide_server {
                     };
                     Box::pin(fut)
                 }
-                "/abide.v1.Abide/Tally" => {
+                "/abide.v1.Abide/TallyRuns" => {
                     #[allow(non_camel_case_types)]
-                    struct TallySvc<T: Abide>(pub Arc<T>);
-                    impl<T: Abide> tonic::server::UnaryService<super::TallyRequest>
-                    for TallySvc<T> {
-                        type Response = super::TallyResponse;
+                    struct TallyRunsSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::TallyRunsRequest>
+                    for TallyRunsSvc<T> {
+                        type Response = super::TallyRunsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::TallyRequest>,
+                            request: tonic::Request<super::TallyRunsRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Abide>::tally(&inner, request).await
+                                <T as Abide>::tally_runs(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -4018,7 +4085,50 @@ pub mod abide_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = TallySvc(inner);
+                        let method = TallyRunsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/TallyWaits" => {
+                    #[allow(non_camel_case_types)]
+                    struct TallyWaitsSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::TallyWaitsRequest>
+                    for TallyWaitsSvc<T> {
+                        type Response = super::TallyWaitsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TallyWaitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::tally_waits(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TallyWaitsSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

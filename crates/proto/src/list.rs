@@ -315,7 +315,7 @@ fn run_place(wire: wire::RunPlace) -> Result<(ShardId, abide_core::ids::RunId), 
     Ok((shard, word("run", wire.run)?))
 }
 
-fn filter<T, W>(wire: Option<W>) -> Result<T, InvalidField>
+pub(crate) fn filter<T, W>(wire: Option<W>) -> Result<T, InvalidField>
 where
     T: TryFrom<W, Error = InvalidField> + Default,
 {

@@ -9,7 +9,7 @@ use abide_core::{
         Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate,
         Unpause, Update,
     },
-    tally::Tally,
+    tally::{TallyRuns, TallyWaits},
 };
 use abide_proto::generated::{
     self as messages, AnswersFrame, CallsFrame, DoneResponse, GetHistoryResponse, StartRunResponse,
@@ -186,11 +186,18 @@ impl Abide for Service {
         self.ask::<CountRuns, _>(request).await
     }
 
-    async fn tally(
+    async fn tally_runs(
         &self,
-        request: Request<messages::TallyRequest>,
-    ) -> Result<Response<messages::TallyResponse>, Status> {
-        self.ask::<Tally, _>(request).await
+        request: Request<messages::TallyRunsRequest>,
+    ) -> Result<Response<messages::TallyRunsResponse>, Status> {
+        self.ask::<TallyRuns, _>(request).await
+    }
+
+    async fn tally_waits(
+        &self,
+        request: Request<messages::TallyWaitsRequest>,
+    ) -> Result<Response<messages::TallyWaitsResponse>, Status> {
+        self.ask::<TallyWaits, _>(request).await
     }
 
     async fn list_waits(

@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -217,17 +217,14 @@ impl Store for PostgresStore {
         })
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        match tally {
-            Tally::Waits(tally) => {
-                let groups = self.counts.read(waits::tally(&tally, rows), waits::decode_tally);
-                Box::pin(async move { Ok(waits::tallied(&tally, groups.await?, rows)) })
-            }
-            Tally::Runs(filter) => {
-                let groups = self.counts.read(runs::tally(&filter, rows), runs::decode_tally);
-                Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
-            }
-        }
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        let groups = self.counts.read(runs::tally(&filter, rows), runs::decode_tally);
+        Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        let groups = self.counts.read(waits::tally(&asked, rows), waits::decode_tally);
+        Box::pin(async move { Ok(waits::tallied(&asked, groups.await?, rows)) })
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -206,11 +206,12 @@ impl Store for SqliteStore {
         self.counts.read(move |connection| runs::count(connection, &filter, examined))
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        self.counts.read(move |connection| match &tally {
-            Tally::Waits(tally) => waits::tally(connection, tally, rows),
-            Tally::Runs(filter) => runs::tally(connection, filter, rows),
-        })
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        self.counts.read(move |connection| runs::tally(connection, &filter, rows))
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        self.counts.read(move |connection| waits::tally(connection, &asked, rows))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -16,7 +16,7 @@ use std::{future::Future, pin::Pin};
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 
@@ -115,9 +115,13 @@ pub trait Store: Send + Sync {
     /// Number of runs that match the filter, among at most `examined` as in [`Self::runs`].
     fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>>;
 
-    /// Counts rows of all shards. Examines at most `rows` and one more, whether they pass the filter
-    /// or not: waits from the earliest end, at least by day, and runs from the newest.
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied>;
+    /// Counts runs of all shards by status and type. Examines at most `rows` and one more, from the
+    /// newest, whether they pass the filter or not.
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally>;
+
+    /// Counts waits of all shards by interval and kind. Examines at most `rows` and one more, from the
+    /// earliest end, at least by day, whether they pass the filter or not.
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally>;
 
     /// Examines `limit` open runs after run `after` for those that nothing in the store would
     /// resume. Such a run has no row in tasks or outbox, and either none in waits and due index, or

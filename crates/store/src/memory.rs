@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -137,8 +137,12 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().count_runs(&filter, examined)))
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        answer(Ok(self.tables().tally(&tally, rows)))
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        answer(Ok(self.tables().tally_runs(&filter, rows)))
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        answer(Ok(self.tables().tally_waits(&asked, rows)))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

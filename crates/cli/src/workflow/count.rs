@@ -6,7 +6,7 @@ use abide::Client;
 use abide_command::{Common, Failed, Output, Table};
 use abide_core::{
     list::RunFilter,
-    tally::{Tally, TallyGroup},
+    tally::{RunGroup, TallyRuns},
 };
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -52,21 +52,20 @@ impl Count {
 
 impl By {
     async fn tally(self, client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
-        let tallied = client.ask(Tally::Runs(in_namespace(client, filter))).await?;
+        let filter = in_namespace(client, filter);
+        let tally = client.ask(TallyRuns { filter }).await?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (group, count) in tallied.groups {
-            if let TallyGroup::Runs { status, workflow_type } = group {
-                let name = match self {
-                    Self::Status => snake_case(&format!("{status:?}")),
-                    Self::Type => workflow_type,
-                };
-                *counts.entry(name).or_default() += count;
-            }
+        for (RunGroup { status, workflow_type }, count) in tally.groups {
+            let name = match self {
+                Self::Status => snake_case(&format!("{status:?}")),
+                Self::Type => workflow_type,
+            };
+            *counts.entry(name).or_default() += count;
         }
         if output.json() {
-            return output.object(&json!({ "counts": counts, "more": tallied.more }));
+            return output.object(&json!({ "counts": counts, "more": tally.more }));
         }
-        if counts.is_empty() && !tallied.more {
+        if counts.is_empty() && !tally.more {
             return output.line("no runs");
         }
         let what = match self {
@@ -78,7 +77,7 @@ impl By {
             table.row([name, count.to_string()]);
         }
         output.lines(table)?;
-        if tallied.more {
+        if tally.more {
             output
                 .line("there are more runs than a tally examines: only the newest are counted")?;
         }

@@ -23,7 +23,7 @@ use abide_core::{
         Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
         ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
     },
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    tally::{RunGroup, RunTally, TallyRuns, TallyWaits, WaitGroup, WaitTally},
     time::Timestamp,
 };
 use abide_proto::{
@@ -193,11 +193,9 @@ fn lists_and_histories() {
     check_operation(ListRuns { filter: RunFilter::default(), limit: None });
     check_operation(ListWaits { filter: waits, limit: Some(7) });
     check_operation(ListNodes);
-    check_operation(Tally::Runs(RunFilter {
-        namespace: Some("default".into()),
-        ..Default::default()
-    }));
-    check_operation(Tally::Waits(WaitTally {
+    let filter = RunFilter { namespace: Some("default".into()), ..Default::default() };
+    check_operation(TallyRuns { filter });
+    check_operation(TallyWaits {
         namespace: Some("default".into()),
         known: Default::default(),
         workflow_type: Some("Order".into()),
@@ -205,7 +203,7 @@ fn lists_and_histories() {
         from: time(5),
         interval: Duration::from_millis(1500),
         intervals: 7,
-    }));
+    });
     for follow in [None, Some(0), Some(12)] {
         let request = History { target: target(), from: 5, follow };
         check_operation(request);
@@ -445,12 +443,11 @@ fn rows() {
     let shown = wait_details();
     check_reply(WaitRows { rows: vec![wait(Some(&shown)), wait(None)], more: false });
     check_reply(Count(12));
-    let waits = |interval, kind| TallyGroup::Waits { interval, kind };
-    let runs = |status| TallyGroup::Runs { status, workflow_type: "Order".into() };
-    let of_runs = RunStatus::ALL.map(|status| (runs(status), 3));
-    check_reply(Tallied { groups: of_runs.into(), more: true, whole: 0 });
-    let of_waits = WaitKind::ALL.map(|kind| (waits(4, kind), 5));
-    check_reply(Tallied { groups: of_waits.into(), more: false, whole: 7 });
+    let of_type = |status| RunGroup { status, workflow_type: "Order".into() };
+    let groups = RunStatus::ALL.map(|status| (of_type(status), 3)).into();
+    check_reply(RunTally { groups, more: true });
+    let groups = WaitKind::ALL.map(|kind| (WaitGroup { interval: 4, kind }, 5)).into();
+    check_reply(WaitTally { groups, more: false, whole: 7 });
     check_reply(HistoryPage {
         run: run(1),
         rows: vec!["one".into(), "two".into()],

@@ -3,7 +3,7 @@
 use abide_core::{
     list,
     operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
-    tally::Tally,
+    tally::TallyRuns,
 };
 
 use super::{
@@ -53,15 +53,14 @@ impl Client {
     /// Counts the runs of the client's namespace that match the filter, by status and type. It
     /// examines a bounded number of runs, the newest, and says whether there are more.
     pub async fn count_runs_by_status(&self, filter: RunFilter) -> Result<RunCounts, ClientError> {
-        let tally = Tally::Runs(filter.in_namespace(self.namespace()));
-        Ok(RunCounts::of(self.ask(tally).await?))
+        let filter = filter.in_namespace(self.namespace());
+        Ok(RunCounts::of(self.ask(TallyRuns { filter }).await?))
     }
 
     /// Counts the waits of the client's namespace that end in these intervals, by kind. It examines a
     /// bounded number of waits, the earliest first, and says how far it came.
     pub async fn count_waits(&self, intervals: WaitIntervals) -> Result<WaitCounts, ClientError> {
-        let tally = Tally::Waits(intervals.in_namespace(self.namespace()));
-        Ok(intervals.counts(self.ask(tally).await?))
+        Ok(intervals.counts(self.ask(intervals.in_namespace(self.namespace())).await?))
     }
 
     /// Lists what runs of the client's namespace wait for, the earliest end first:

@@ -3,7 +3,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId},
-    tally::{Tallied, TallyGroup},
+    tally::{RunGroup, RunTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -171,20 +171,20 @@ pub(crate) fn tally(filter: &RunFilter, most: usize) -> Query {
 }
 
 /// Status and type, how many runs pass the filter, and how many were examined.
-pub(crate) fn decode_tally(row: &Row) -> Result<(TallyGroup, u64, u64), Undecodable> {
+pub(crate) fn decode_tally(row: &Row) -> Result<(RunGroup, u64, u64), Undecodable> {
     let status = row.choice(0, RunStatus::from_number)?;
-    let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+    let group = RunGroup { status, workflow_type: row.text(1)? };
     Ok((group, row.number(2)?, row.number(3)?))
 }
 
-pub(crate) fn tallied(groups: Vec<(TallyGroup, u64, u64)>, most: usize) -> Tallied {
-    let (mut tallied, mut examined) = (Tallied::default(), 0);
+pub(crate) fn tallied(groups: Vec<(RunGroup, u64, u64)>, most: usize) -> RunTally {
+    let (mut tally, mut examined) = (RunTally::default(), 0);
     for (group, counted, seen) in groups {
-        tallied.add(group, counted);
+        tally.add(group, counted);
         examined += seen;
     }
-    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
-    tallied
+    tally.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    tally
 }
 
 pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {

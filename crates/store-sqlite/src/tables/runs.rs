@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, TallyGroup},
+    tally::{RunGroup, RunTally},
 };
 use abide_store::{
     RunFilter, WorkflowRuns,
@@ -145,7 +145,7 @@ fn conditions_until(filter: &RunFilter, end: Option<RunPosition>) -> Conditions 
 
 /// Counts runs by status and type among so many and one more, the newest first. The inner limit
 /// bounds the work, however few runs pass the filter.
-pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
+pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<RunTally> {
     let (index, span) = (index(filter), conditions(&filter.span()));
     let order = match index {
         BY_WORKFLOW => "ordinal DESC",
@@ -163,16 +163,16 @@ pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) ->
     let params = params_from_iter(params.chain(chosen.params));
     let group = |row: &Row<'_>| {
         let status = row.choice(0, RunStatus::from_number)?;
-        let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+        let group = RunGroup { status, workflow_type: row.text(1)? };
         Ok((group, row.number(2)?, row.number(3)?))
     };
-    let (mut tallied, mut examined) = (Tallied::default(), 0_u64);
+    let (mut tally, mut examined) = (RunTally::default(), 0_u64);
     for (group, counted, seen) in rows(connection, &sql, params, group)? {
-        tallied.add(group, counted);
+        tally.add(group, counted);
         examined += seen;
     }
-    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
-    Ok(tallied)
+    tally.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    Ok(tally)
 }
 
 const BY_WORKFLOW: &str = "runs_by_workflow";

@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    tally::{RunGroup, RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 
@@ -149,36 +149,30 @@ impl Tables {
         rows.last().filter(|_| rows.len() >= examined).map(RunRow::position)
     }
 
-    /// Counts at most `rows` rows.
-    pub fn tally(&self, tally: &Tally, rows: usize) -> Tallied {
-        match tally {
-            Tally::Waits(tally) => self.tally_waits(tally, rows),
-            Tally::Runs(filter) => self.tally_runs(filter, rows),
-        }
-    }
-
-    fn tally_waits(&self, tally: &WaitTally, rows: usize) -> Tallied {
-        let ending = self.waits.values().filter(|row| tally.interval_of(row.until).is_some());
-        let mut ending: Vec<_> = ending.collect();
-        ending.sort_by_key(|row| row.until);
-        let cut = ending.get(rows).map(|row| row.until);
-        let whole = cut.map_or(tally.intervals, |cut| tally.whole_before(cut));
-        let mut tallied = Tallied { more: cut.is_some(), whole, ..Tallied::default() };
-        for group in ending.into_iter().take(rows).filter_map(|row| tally.group_of(row)) {
-            tallied.add(group, 1);
-        }
-        tallied
-    }
-
-    fn tally_runs(&self, filter: &RunFilter, rows: usize) -> Tallied {
+    /// Counts runs by status and type among the newest `rows`.
+    pub fn tally_runs(&self, filter: &RunFilter, rows: usize) -> RunTally {
         let span = filter.span();
         let mut runs: Vec<_> = self.runs.values().filter(|row| span.matches(row)).collect();
         runs.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
-        let mut tallied = Tallied { more: runs.len() > rows, ..Tallied::default() };
+        let mut tally = RunTally { more: runs.len() > rows, ..RunTally::default() };
         for row in runs.into_iter().take(rows).filter(|row| filter.matches(row)) {
-            tallied.add(TallyGroup::of_run(row), 1);
+            tally.add(RunGroup::of(row), 1);
         }
-        tallied
+        tally
+    }
+
+    /// Counts waits by interval and kind among the `rows` that end first.
+    pub fn tally_waits(&self, asked: &TallyWaits, rows: usize) -> WaitTally {
+        let ending = self.waits.values().filter(|row| asked.interval_of(row.until).is_some());
+        let mut ending: Vec<_> = ending.collect();
+        ending.sort_by_key(|row| row.until);
+        let cut = ending.get(rows).map(|row| row.until);
+        let whole = cut.map_or(asked.intervals, |cut| asked.whole_before(cut));
+        let mut tally = WaitTally { more: cut.is_some(), whole, ..WaitTally::default() };
+        for group in ending.into_iter().take(rows).filter_map(|row| asked.group_of(row)) {
+            tally.add(group, 1);
+        }
+        tally
     }
 
     /// Examines a page of open runs for those that nothing would resume.
