@@ -12,7 +12,7 @@ use std::{
 };
 
 use abide_core::{
-    dispatch::WorkKind,
+    dispatch::{Given, WorkKind},
     ids::{SessionId, ShardId},
     limits::Limits,
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
@@ -23,7 +23,7 @@ use abide_shard::{
     borders::Borders,
     lease::{Lease, LeaseMessage},
     message::{Halt, Message, Notice, Offer},
-    node::{Given, Node as Machine, NodeInput, NodeOutput},
+    node::{Node as Machine, NodeInput, NodeOutput},
 };
 use abide_store::{ReadError, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -87,7 +87,7 @@ pub(crate) struct Node {
     lease: mpsc::UnboundedSender<LeaseMessage>,
     /// Of the shards that this node serves.
     shards: RwLock<Mailboxes>,
-    state: Mutex<NodeState>,
+    state: Mutex<NodeMachine>,
     streams_opened: AtomicU64,
     arrival: watch::Sender<ShardsOpened>,
     /// Why the engine can no longer serve all of its shards.
@@ -95,7 +95,7 @@ pub(crate) struct Node {
 }
 
 /// The node machine, and the calls that wait for its routing decisions.
-struct NodeState {
+struct NodeMachine {
     machine: Machine<Outbox>,
     routes: RouteReplies,
 }
@@ -133,7 +133,7 @@ impl Node {
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),
-            state: Mutex::new(NodeState { machine, routes: RouteReplies::default() }),
+            state: Mutex::new(NodeMachine { machine, routes: RouteReplies::default() }),
             streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
@@ -187,7 +187,7 @@ impl Node {
             self.counters.node_waits.add(1);
             lock(&self.state)
         });
-        let NodeState { machine, routes } = &mut *state;
+        let NodeMachine { machine, routes } = &mut *state;
         wait(routes);
         machine.handle(now, input);
         while let Some(output) = machine.poll() {

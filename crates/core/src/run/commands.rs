@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use super::{Phase, Run, Update, activity, apply, close, draft::Draft, update};
+use super::{KnownUpdate, Phase, Run, activity, apply, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
     event::{
@@ -192,7 +192,7 @@ impl CommandLedger<'_> {
             }
             Ask::AcceptUpdate { update, .. } => self.check_accept(update),
             Ask::CompleteUpdate { update, .. } => {
-                let before = matches!(run.updates.get(update), Some(Update::Accepted { .. }));
+                let before = matches!(run.updates.get(update), Some(KnownUpdate::Accepted { .. }));
                 self.accepted.close(update, before, "accepted update")
             }
             Ask::RejectUpdate { update, .. } => {
@@ -293,12 +293,12 @@ impl CommandLedger<'_> {
     fn check_unanswered(&self, update: &UpdateId) -> Result<(), String> {
         let before = matches!(
             self.run.updates.get(update),
-            Some(Update::Accepted { .. } | Update::Completed { .. })
+            Some(KnownUpdate::Accepted { .. } | KnownUpdate::Completed { .. })
         );
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was already accepted"));
         }
-        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected { .. }));
+        let rejected = matches!(self.run.updates.get(update), Some(KnownUpdate::Rejected { .. }));
         if rejected || self.rejected.contains(update) {
             return Err(format!("update {update} was already rejected"));
         }

@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Clone, Debug, Default)]
 pub struct Volatile {
-    pub turn: Option<Turn>,
+    pub turn: Option<StartedTask>,
     /// Whether the last task requested another one, and nothing else did.
     pub forced: bool,
     /// Updates that code has neither accepted nor rejected, in order of arrival.
@@ -52,7 +52,7 @@ pub struct Admitted {
 
 /// A started workflow task. Its TaskStarted event is written when it closes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct StartedTask {
     pub start: StartId,
     /// When it started by the clock; its timeout counts from here. The worker sees the time of history, which
     /// may be later, because time does not run backwards there.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use abide_core::{
-    dispatch::{QueueKey, WorkKind, Worker},
+    dispatch::{Given, QueueKey, WorkKind, Worker},
     event::RunSpec,
     ids::{RunId, WorkflowKey},
     limits::Limits,
@@ -18,7 +18,6 @@ use abide_core::{
 use abide_shard::{
     lease::LeaseOptions,
     message::{Offer, Work},
-    node::Given,
 };
 use abide_store::memory::MemoryStore;
 use tokio::sync::oneshot;

@@ -131,7 +131,7 @@ impl Drop for StartCheck {
 }
 
 /// Whether a worker takes the task of a run soon; none if the run cannot be described.
-async fn taken<F>(describe: impl Fn() -> F) -> Option<Result<(), Waiting>>
+async fn taken<F>(describe: impl Fn() -> F) -> Option<Result<(), WaitingTask>>
 where
     F: Future<Output = Option<Description>>,
 {
@@ -144,13 +144,13 @@ where
 }
 
 /// A task that waits for a worker.
-struct Waiting {
+struct WaitingTask {
     last_event: u64,
     queue: String,
 }
 
 /// The task of a run, if it waits for a worker and none has failed it.
-fn waiting(run: Description) -> Option<Waiting> {
+fn waiting(run: Description) -> Option<WaitingTask> {
     let waits = run.liveness == Liveness::TaskWaiting && run.trouble.is_none();
-    waits.then_some(Waiting { last_event: run.last_event, queue: run.queue })
+    waits.then_some(WaitingTask { last_event: run.last_event, queue: run.queue })
 }

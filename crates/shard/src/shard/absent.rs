@@ -7,7 +7,7 @@ use std::time::Duration;
 use abide_core::{
     ids::{RunId, SessionId, StartId},
     limits::Limits,
-    run::{Run, Turn, Volatile},
+    run::{Run, StartedTask, Volatile},
 };
 
 use super::Shard;
@@ -28,7 +28,7 @@ pub(super) struct Absent {
 
 impl Shard {
     /// The started workflow task of a run, also if the run is evicted. For checks.
-    pub fn turn(&self, run: RunId) -> Option<&Turn> {
+    pub fn turn(&self, run: RunId) -> Option<&StartedTask> {
         let absent = || self.memory.absent.get(&run).map(|absent| &absent.volatile);
         self.peek(run).map(|run| &run.volatile).or_else(absent)?.turn.as_ref()
     }

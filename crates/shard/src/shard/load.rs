@@ -41,7 +41,7 @@ pub(super) enum Reading {
     Stranded,
     WaitsOf(RunId, Box<Repair>),
     StartScan(Box<StartScan>),
-    Carried(Box<Carried>),
+    Carried(Box<CarryOver>),
 }
 
 /// Work to do once its run is in memory.
@@ -60,7 +60,7 @@ pub(super) enum Todo {
     /// The worker that has the task is lost.
     LoseTask(StartId),
     TimeOutTask(StartId),
-    Finish(Box<Carried>),
+    Finish(Box<CarryOver>),
     Deliver(Box<Envelope>),
     Reoffer,
     Requery(Ticket),
@@ -88,7 +88,7 @@ pub(super) struct Load {
 
 /// A continue-as-new whose carried-over event bodies are being read.
 #[derive(Clone, Debug)]
-pub(super) struct Carried {
+pub(super) struct CarryOver {
     pub(super) run: RunId,
     pub(super) ticket: Ticket,
     pub(super) token: TaskToken,
@@ -395,7 +395,7 @@ impl Shard {
         }
     }
 
-    fn carried_read(&mut self, mut carried: Carried, rows: Vec<LogRow>) {
+    fn carried_read(&mut self, mut carried: CarryOver, rows: Vec<LogRow>) {
         let last_page = !self.log_limit().filled_by(&rows);
         let after = rows.last().map(|row| row.sequence);
         for row in rows {

@@ -67,7 +67,7 @@ use load::{Load, Reading, Todo};
 use memory::Memory;
 use open::State;
 use refusals::Refusals;
-use request::{Pending, Request};
+use request::{Request, Unanswered};
 
 /// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ pub struct Shard {
     outputs: VecDeque<Output>,
     tickets: Ticket,
     /// Requests without an answer.
-    calls: BTreeMap<Ticket, Pending>,
+    calls: BTreeMap<Ticket, Unanswered>,
     /// A commit is in flight.
     committing: bool,
     refusals: Refusals,

@@ -8,10 +8,10 @@ use abide_core::{
     ids::{EventNumber, RunId},
     operation::{CallError, Ticket},
     report::{Report, ReportAnswer, TaskCompletion, TaskToken},
-    run::{CompleteTask, FailTask, Input, Reply, ResolveActivity, Update},
+    run::{CompleteTask, FailTask, Input, KnownUpdate, Reply, ResolveActivity},
 };
 
-use super::{Reading, Shard, Todo, load::Carried, request::Request};
+use super::{Reading, Shard, Todo, load::CarryOver, request::Request};
 use crate::message::Fetch;
 
 impl Shard {
@@ -82,14 +82,14 @@ impl Shard {
         if wanted.is_empty() {
             return self.finish_task(run, ticket, &token, *completion, Vec::new());
         }
-        let carried = Carried { run, ticket, token, completion, wanted, found: Vec::new() };
+        let carried = CarryOver { run, ticket, token, completion, wanted, found: Vec::new() };
         let fetch = Fetch::Log(run, 0, self.log_limit());
         self.fetch(Reading::Carried(Box::new(carried)), fetch);
     }
 
     /// The event bodies to carry over have been read.
-    pub(super) fn finish_carried(&mut self, carried: Carried) {
-        let Carried { run, ticket, token, completion, found, .. } = carried;
+    pub(super) fn finish_carried(&mut self, carried: CarryOver) {
+        let CarryOver { run, ticket, token, completion, found, .. } = carried;
         self.finish_task(run, ticket, &token, *completion, found);
     }
 
@@ -102,8 +102,12 @@ impl Shard {
         let Some(entry) = self.memory.cache.peek(run) else { return BTreeSet::new() };
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
-                Some(Update::Accepted { number, .. }) => Some(*number),
-                Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. })
+                Some(KnownUpdate::Accepted { number, .. }) => Some(*number),
+                Some(
+                    KnownUpdate::Admitted(_)
+                    | KnownUpdate::Completed { .. }
+                    | KnownUpdate::Rejected { .. },
+                )
                 | None => None,
             });
         command.signals.iter().copied().chain(accepted).collect()

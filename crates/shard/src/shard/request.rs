@@ -45,27 +45,27 @@ impl Request {
         }
     }
 
-    fn pending(&self) -> Pending {
+    fn pending(&self) -> Unanswered {
         match self {
             Self::Operation(operation) => {
                 let kept = operation.name().repeatable().then(|| operation.clone());
-                Pending::Operation(kept)
+                Unanswered::Operation(kept)
             }
-            Self::Report(_) => Pending::Report,
+            Self::Report(_) => Unanswered::Report,
         }
     }
 }
 
 /// A request without an answer.
 #[derive(Debug)]
-pub(super) enum Pending {
+pub(super) enum Unanswered {
     /// An operation. One that changes nothing is kept, so that it can be retried.
     Operation(Option<Box<RunOperation>>),
     /// A report. It is never kept.
     Report,
 }
 
-impl Pending {
+impl Unanswered {
     /// The output that fails the request with this error.
     pub(super) fn refused(&self, ticket: Ticket, error: CallError) -> Output {
         match self {
@@ -200,8 +200,8 @@ impl Shard {
     /// Fails a request at once.
     pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
         match self.calls.get(&ticket) {
-            Some(Pending::Operation(_)) => self.reply(ticket, Err(error)),
-            Some(Pending::Report) => self.acknowledge(ticket, Err(error)),
+            Some(Unanswered::Operation(_)) => self.reply(ticket, Err(error)),
+            Some(Unanswered::Report) => self.acknowledge(ticket, Err(error)),
             None => {}
         }
     }

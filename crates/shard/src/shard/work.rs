@@ -8,7 +8,7 @@ use abide_core::{
     ids::{EventNumber, RunId, StartId},
     operation::CallError,
     report::TaskToken,
-    run::{Decision, Input, Phase, Reply, StartActivity, StartTask, Task, Turn},
+    run::{Decision, Input, Phase, Reply, StartActivity, StartTask, StartedTask, Task},
 };
 
 use super::{Shard, Todo};
@@ -145,7 +145,7 @@ impl Shard {
     pub(super) fn start_eager(
         &mut self,
         run: RunId,
-        turn: &Turn,
+        turn: &StartedTask,
         most: usize,
     ) -> Vec<(EventNumber, Decision)> {
         let worker = worker_of(turn);
@@ -169,7 +169,12 @@ impl Shard {
     }
 
     /// Dispatches the activities that were started with the completion of the worker's task.
-    pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
+    pub(super) fn dispatch_eager(
+        &mut self,
+        run: RunId,
+        turn: &StartedTask,
+        started: &[EventNumber],
+    ) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
             self.dispatch_activity(run, *scheduled, &reply, worker_of(turn), true);
@@ -229,7 +234,7 @@ impl Work {
     }
 }
 
-fn worker_of(turn: &Turn) -> Worker {
+fn worker_of(turn: &StartedTask) -> Worker {
     Worker {
         session: turn.session.clone(),
         identity: turn.identity.clone(),

@@ -11,7 +11,7 @@ use abide_core::{
         AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
         RunTarget, Signal, Start, Started, Update, UpdateAnswer,
     },
-    run::{Refusal, Resolution, Stage, Update as KnownUpdate},
+    run::{KnownUpdate, Refusal, Resolution, Stage},
 };
 use bytes::Bytes;
 

@@ -22,7 +22,7 @@ use std::{
 };
 
 use abide_core::{
-    command::{Ask, Command, Place},
+    command::{Ask, Command, SourcePlace},
     event::{ActivitySpec, ChildSpec, RunSpec, RunStarted},
     ids::{ActivityId, EventNumber, TimerId, WorkflowId, WorkflowKey},
     payload::Payloads,
@@ -307,7 +307,7 @@ impl Board {
     fn ask(&self, shared: &mut BoardState, ask: Ask) {
         if !self.silent.get() {
             self.silent.set(ask.closes());
-            let place = Place(self.place.get().filter(|_| issued_by_code(&ask)));
+            let place = SourcePlace(self.place.get().filter(|_| issued_by_code(&ask)));
             shared.commands.push(Command { place, ..ask.into() });
         }
     }
