@@ -3,7 +3,7 @@
 use abide_core::{
     attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
-    operation::Ticket,
+    operation::{CallError, Ticket},
     report::ReportAnswer,
     run::{Input, Phase, Refusal},
     time::Timestamp,
@@ -118,12 +118,23 @@ impl Shard {
         // A lost task may write nothing, so no commit follows that would look for runs to evict.
         self.memory.cache.allow_shrinking();
         self.take_back_queries(session);
+        self.void_presentations(session);
         let lost_at = self.now().saturating_add(self.limits.session_grace);
         for ((run, scheduled), attempt) in &mut self.memory.attempts {
             if attempt.session.as_ref() == Some(session) && attempt.lost_at.is_none() {
                 attempt.lost_at = Some(lost_at);
                 self.memory.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
             }
+        }
+    }
+
+    /// Refuses presentations of a lost session that wait for their runs to be read: they came before the
+    /// loss and must not cancel it. A worker that comes back presents its attempts again.
+    fn void_presentations(&mut self, session: &SessionId) {
+        let loads = self.memory.loads.values_mut();
+        let void = loads.flat_map(|load| load.take_presentations(session)).collect::<Vec<_>>();
+        for ticket in void {
+            self.acknowledge(ticket, Err(CallError::Reset));
         }
     }
 

@@ -8,9 +8,9 @@ use abide_core::{
     dispatch::Worker,
     effect::EffectOutcome,
     event::{Body, Fact},
-    ids::{EventNumber, RunId, StartId, WorkflowKey},
+    ids::{EventNumber, RunId, SessionId, StartId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
-    report::{TaskCompletion, TaskToken},
+    report::{Report, TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
     time::Timestamp,
 };
@@ -66,6 +66,13 @@ pub(super) enum Todo {
     Requery(Ticket),
     EnsureRows,
     Repair(Box<Repair>),
+}
+
+impl Todo {
+    fn presentation_by(&self, session: &SessionId) -> Option<Ticket> {
+        let Self::Request(ticket, Request::Report(report)) = self else { return None };
+        matches!(&**report, Report::PresentAttempt(_, by) if by == session).then_some(*ticket)
+    }
 }
 
 /// A search in flight for the current run of a workflow, and the work that waits for it.
@@ -437,6 +444,21 @@ impl Load {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Removes waiting presentations of attempts by the session, and returns their tickets.
+    pub(super) fn take_presentations(&mut self, session: &SessionId) -> Vec<Ticket> {
+        let mut taken = Vec::new();
+        for waiting in [&mut self.parked, &mut self.late] {
+            waiting.retain(|todo| match todo.presentation_by(session) {
+                Some(ticket) => {
+                    taken.push(ticket);
+                    false
+                }
+                None => true,
+            });
+        }
+        taken
     }
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {

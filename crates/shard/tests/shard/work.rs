@@ -21,7 +21,7 @@ use abide_shard::message::Message;
 use abide_store::rows::LogLimit;
 use bytes::Bytes;
 
-use crate::harness::{World, activity, same_shard, shard_of, target, worker};
+use crate::harness::{Reads, World, activity, same_shard, shard_of, target, worker};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -157,6 +157,25 @@ fn a_late_heartbeat_of_a_lost_worker_does_not_keep_its_attempt() {
     world.send(shard_of("w"), Message::SessionLost("session".into()));
     let beat = Report::Heartbeat(token.clone(), Vec::new());
     assert!(matches!(world.report(shard_of("w"), beat), Ok(ReportAnswer::Alive { .. })));
+    world.pass(GRACE);
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+#[test]
+fn a_presentation_that_waits_for_its_run_does_not_outlive_the_loss_of_its_worker() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    world.offers.clear();
+    world.reads = Reads::Held;
+    let present = Report::PresentAttempt(token.clone(), "session".into());
+    let presented = world.say(shard_of("w"), present);
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    world.reads = Reads::Answered;
+    world.answer_read();
+    assert_eq!(world.acknowledged[&presented].as_ref().unwrap_err(), &CallError::Reset);
     world.pass(GRACE);
     let again = activity_token(Some(world.take("other")));
     assert_eq!((token.start, again.start), (1, 2));
