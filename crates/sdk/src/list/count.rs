@@ -83,7 +83,7 @@ impl WaitIntervals {
 
     /// Counts only waits of this kind. Call it again for several.
     pub fn kind(mut self, kind: WaitKind) -> Self {
-        self.0.kinds.insert(kind);
+        self.0.kinds.insert(kind.into());
         self
     }
 
@@ -96,7 +96,7 @@ impl WaitIntervals {
         let count = |(group, waits)| match group {
             TallyGroup::Waits { interval, kind } => {
                 let from = *starts.get(usize::try_from(interval).ok()?)?;
-                Some(WaitCount { from, kind, waits })
+                Some(WaitCount { from, kind: kind.into(), waits })
             }
             TallyGroup::Runs { .. } => None,
         };
@@ -113,7 +113,7 @@ impl RunCounts {
     pub(crate) fn of(tallied: Tallied) -> Self {
         let count = |(group, runs)| match group {
             TallyGroup::Runs { status, workflow_type } => {
-                Some(RunCount { status, workflow_type, runs })
+                Some(RunCount { status: status.into(), workflow_type, runs })
             }
             TallyGroup::Waits { .. } => None,
         };
