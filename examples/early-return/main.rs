@@ -28,7 +28,7 @@ impl Payment {
     #[run]
     async fn run(ctx: &Context<Self>, card: String, cents: u64) -> abide::Result<String> {
         let authorized = match ctx.activity(authorize, (card.clone(), cents)).await {
-            Err(Error::Activity(failed)) => Err(failed.failure.message),
+            Err(Error::Activity(failed)) => Err(failed.failure.to_string()),
             other => Ok(other?),
         };
         let refused = authorized.is_err();

@@ -46,7 +46,7 @@ async fn newsletter(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<
         report.push(match part {
             Ok(unreached) => format!("part {number}: {} unreached", unreached.len()),
             // A part that fails does not fail the others.
-            Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure.message),
+            Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure),
             Err(error) => return Err(error),
         });
     }

@@ -108,7 +108,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // This account does not exist, so the money is returned.
     match submit(&client, "form-2", "eve").await {
-        Err(ClientError::RunFailed(failure)) => println!("form-2: {}", failure.message),
+        Err(ClientError::RunFailed(failure)) => println!("form-2: {failure}"),
         other => println!("unexpected: {other:?}"),
     }
     println!("after a transfer back to herself: {:?}", submit(&client, "form-3", "ada").await?);

@@ -36,7 +36,7 @@ async fn album(ctx: &Context, owner: String, photos: Vec<String>) -> abide::Resu
         report.push(match made {
             Ok(thumbnail) => format!("{photo}: {thumbnail}"),
             // A photo that failed is reported; the album continues without it.
-            Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
+            Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure),
             // Not the photo's fault, such as a cancel request.
             Err(error) => return Err(error),
         });

@@ -25,7 +25,7 @@ impl Payout {
                 // Waiting costs nothing, lasts as long as necessary, and is in the list of waits
                 // together with what is wrong.
                 Err(Error::Activity(failed)) => {
-                    account = ctx.receive(Self::RESUME).about(failed.failure.message).await?;
+                    account = ctx.receive(Self::RESUME).about(failed.failure.message()).await?;
                 }
                 done => return done,
             }

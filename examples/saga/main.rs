@@ -53,7 +53,7 @@ pub async fn main() -> anyhow::Result<()> {
         let trip = trip::start(&env.client(), format!("trip-{place}"), place).await?;
         match trip.result().await {
             Err(ClientError::RunFailed(failure)) => {
-                println!("{place}: {}", failure.message);
+                println!("{place}: {failure}");
                 // For programs: these need attention.
                 for left in UndoFailure::in_failure(&failure) {
                     println!("{place}: not undone: {}", left.step);

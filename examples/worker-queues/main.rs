@@ -59,7 +59,7 @@ async fn film(ctx: &Context, film: String) -> abide::Result<String> {
         match cut.schedule_to_start(minutes(5)).await {
             // No worker took it in time: the machine is gone, and the file with it. Try again
             // on another machine.
-            Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
+            Err(Error::Activity(failed)) if failed.failure.error_type() == GONE => {}
             done => return done,
         }
     }

@@ -103,8 +103,8 @@ pub use abide_sdk::{ActivityContext, ActivityError};
 
 // Failures.
 pub use abide_sdk::{
-    ActivityFailure, BoxError, Causes, ChildFailure, DeliveryFailure, Error, ExternalFailure,
-    Failure, FailureKind, Result, RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
+    ActivityFailure, BoxError, ChildFailure, DeliveryFailure, Error, ExternalFailure, Failure,
+    FailureKind, Result, RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
 };
 
 // Clients and workers.

@@ -20,6 +20,7 @@ impl Payload {
     }
 
     /// Its size, for limits.
+    #[doc(hidden)]
     pub fn size(&self) -> Size {
         let own = Size { bytes: self.data.len(), items: 1 };
         own + extension_size(&self.metadata)

@@ -37,6 +37,7 @@ pub mod context;
 pub mod definition;
 mod error;
 pub mod executor;
+mod failure;
 pub mod future;
 #[cfg(feature = "grpc")]
 pub mod grpc;
@@ -49,6 +50,7 @@ mod macros;
 mod panic;
 pub mod parallel;
 pub mod payload;
+mod policy;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 pub mod registry;
@@ -81,8 +83,10 @@ pub use self::{
     definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
     executor::Cancellation,
+    failure::{DeliveryFailure, Failure, FailureKind, RetryState, TimeoutKind},
     parallel::{Window, first_success, join_all, try_join_all},
     payload::{PayloadError, PayloadValue, RawPayload},
+    policy::{ConflictPolicy, ParentClosePolicy, ReusePolicy},
     registry::Registry,
     retry::RetryPolicy,
     returned::{BoxError, ReturnedError},
@@ -95,14 +99,7 @@ pub use self::{
     codec::Codecs,
     worker::{RunningWorker, Worker, WorkerError},
 };
-pub use abide_core::{
-    event::{self, DeliveryFailure, ParentClosePolicy, ReusePolicy},
-    failure::{Causes, Failure, FailureKind, TimeoutKind},
-    ids,
-    operation::ConflictPolicy,
-    retry::RetryState,
-    time::Timestamp,
-};
+pub use abide_core::{event, ids, time::Timestamp};
 
 /// What generated code refers to. Not part of the API: it may change at any time.
 #[doc(hidden)]

@@ -89,6 +89,7 @@ pub struct Registry {
 
 /// A name is registered already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegistryError {
     /// Two workflows have this name.
     #[error("a workflow named {0} is already registered; rename one of them")]

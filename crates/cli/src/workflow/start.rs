@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use abide::{
-    ClientError, ReusePolicy, WorkflowHandle,
+    ClientError, ConflictPolicy, ReusePolicy, WorkflowHandle,
     client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped},
 };
 use abide_command::{Common, Failed, Output, time::parse_length};
-use abide_core::{operation::ConflictPolicy, payload::Payloads, visible::visible};
+use abide_core::{payload::Payloads, visible::visible};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -145,7 +145,7 @@ impl Start {
         let output = common.output();
         if self.wait {
             started.update(&id)?;
-            let result = result_with_remark(&started.handle, output, &id).await;
+            let result = result_with_remark(&client, &started.handle, output, &id).await;
             let result = result.map_err(|error| Failed::about(&id, error))?;
             return print_result(output, &id, &result);
         }
@@ -167,7 +167,7 @@ impl Started {
     }
 
     async fn with_update(start: StartWithUpdate<Untyped, Payloads>) -> Result<Self, Failed> {
-        let StartedWithUpdate { workflow, started, update } = start.outcome().await?;
+        let StartedWithUpdate { workflow, started, update, .. } = start.outcome().await?;
         Ok(Self { handle: workflow, new: started, update: Some(update) })
     }
 

@@ -104,7 +104,7 @@ impl Client {
 
     /// Lists the nodes of the cluster by name; they serve all namespaces.
     pub async fn nodes(&self) -> Result<Vec<NodeInfo>, ClientError> {
-        Ok(self.ask(ListNodes).await?.0)
+        Ok(self.ask(ListNodes).await?.0.into_iter().map(NodeInfo::from).collect())
     }
 }
 

@@ -39,6 +39,7 @@ pub struct StartWithUpdate<W, O> {
 }
 
 /// A run, and what it made of the update.
+#[non_exhaustive]
 pub struct StartedWithUpdate<W: Handled, U> {
     /// A handle to the run that was started, or was open.
     pub workflow: W::Handle,

@@ -23,7 +23,6 @@ use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time:
 
 use abide_core::{
     event::RunStarted,
-    failure::Failure,
     ids::{RunId, WorkflowId},
     time::Timestamp,
 };
@@ -55,6 +54,7 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{Error, Result},
     executor::{self, Board, Cancellation, ScopeKind},
+    failure::Failure,
     interceptor,
     payload::{self, PayloadValue},
 };
@@ -378,8 +378,8 @@ impl<W> Context<W> {
 
     /// Why the previous run failed or timed out, if this run is a retry of it or follows it by a
     /// cron schedule.
-    pub fn last_failure(&self) -> Option<&Failure> {
-        self.board.started().previous.as_ref()?.failure.as_ref()
+    pub fn last_failure(&self) -> Option<Failure> {
+        self.board.started().previous.as_ref()?.failure.clone().map(Failure::from)
     }
 
     /// Records where user code is, for operations that are built from other waits.

@@ -83,7 +83,7 @@ impl WaitIntervals {
 
     /// Counts only waits of this kind. Call it again for several.
     pub fn kind(mut self, kind: WaitKind) -> Self {
-        self.0.kinds.insert(kind);
+        self.0.kinds.insert(kind.into());
         self
     }
 
@@ -95,7 +95,7 @@ impl WaitIntervals {
         let starts: Vec<_> = self.0.starts().collect();
         let start = |interval| starts.get(usize::try_from(interval).ok()?).copied();
         let count = |(group, waits): (WaitGroup, u64)| {
-            Some(WaitCount { from: start(group.interval)?, kind: group.kind, waits })
+            Some(WaitCount { from: start(group.interval)?, kind: group.kind.into(), waits })
         };
         let end = start(tally.whole).unwrap_or_else(|| self.0.end());
         WaitCounts {
@@ -109,7 +109,7 @@ impl RunCounts {
     pub(crate) fn of(tally: RunTally) -> Self {
         let count = |(group, runs): (RunGroup, u64)| {
             let RunGroup { status, workflow_type } = group;
-            RunCount { status, workflow_type, runs }
+            RunCount { status: status.into(), workflow_type, runs }
         };
         Self { groups: tally.groups.into_iter().map(count).collect(), more: tally.more }
     }

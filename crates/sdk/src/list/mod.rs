@@ -4,6 +4,7 @@
 mod count;
 mod position;
 mod run;
+mod status;
 mod wait;
 
 pub(crate) use self::wait::decoded;
@@ -11,6 +12,6 @@ pub use self::{
     count::{RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
     position::{ParsePositionError, RunPosition, WaitPosition},
     run::{RunFilter, RunRow},
+    status::{RunStatus, WaitEnd, WaitKind},
     wait::{Wait, WaitFilter, WaitKey, WaitRow},
 };
-pub use abide_core::list::{RunStatus, WaitEnd, WaitKind};

@@ -37,7 +37,7 @@ impl RunRow {
             workflow: row.workflow,
             run: row.run,
             workflow_type: row.workflow_type,
-            status: row.status,
+            status: row.status.into(),
             started_at: row.started_at,
             closed_at: row.closed_at,
             // A row whose details are damaged is still worth showing.
@@ -88,7 +88,7 @@ impl RunFilter {
 
     /// Only runs of this status. Call it again for several.
     pub fn status(mut self, status: RunStatus) -> Self {
-        self.0.statuses.push(status);
+        self.0.statuses.push(status.into());
         self
     }
 

@@ -134,7 +134,7 @@ impl World {
             identity: "client".into(),
             key: Some(Key::from(format!("start{number}"))),
             conflict,
-            reuse,
+            reuse: reuse.into(),
             begin,
             signal,
             update,
