@@ -44,8 +44,7 @@ pub struct Entry {
     pub affinity: Option<SessionId>,
     /// The alarm set for the timeout of the started workflow task.
     turn_alarm: Option<(Timestamp, StartId)>,
-    /// Events since the last completed task, or since the start; none if they are unknown or over
-    /// `RECENT_BYTES_MAX`.
+    /// Events since the last completed task, or since the start; none if they are unknown or too large.
     recent: Option<Recent>,
     used: u64,
     /// Bytes of memory when the run was last measured.
@@ -58,18 +57,44 @@ pub struct Entry {
 
 /// Encoded events of a run, one entry per log row.
 #[derive(Debug, Default)]
-struct Recent {
+pub struct Recent {
     rows: Vec<Bytes>,
     bytes: usize,
+    /// They are the run's history from its first event on, so every worker can use them.
+    from_start: bool,
+}
+
+impl Recent {
+    /// No events of a run that has begun or is about to be read.
+    pub const fn from_start() -> Self {
+        Self { rows: Vec::new(), bytes: 0, from_start: true }
+    }
+
+    /// Adds the events of a log row; none if they are too large then.
+    pub fn with(mut self, events: Bytes) -> Option<Self> {
+        self.bytes += events.len();
+        if !events.is_empty() {
+            self.rows.push(events);
+        }
+        (self.bytes <= RECENT_BYTES_MAX).then_some(self)
+    }
 }
 
 impl Entry {
-    /// An entry for a new run (`stored` is false) or for one folded from the store.
-    pub fn new(run: Run, stored: bool) -> Self {
-        let rows = if stored { project_all(&run) } else { BTreeMap::new() };
+    /// An entry for a new run.
+    pub fn begun(run: Run) -> Self {
+        Self::new(run, BTreeMap::new(), Some(Recent::from_start()))
+    }
+
+    /// An entry for a run that was folded from the store, with its events if its whole log was read.
+    pub fn loaded(run: Run, recent: Option<Recent>) -> Self {
+        let rows = project_all(&run);
+        Self::new(run, rows, recent)
+    }
+
+    fn new(run: Run, rows: BTreeMap<Touch, Vec<Row>>, recent: Option<Recent>) -> Self {
         let snapshot_rows = run.log_rows;
-        let recent = (!stored).then(Recent::default);
-        let measured = run.memory();
+        let measured = run.memory() + recent.as_ref().map_or(0, |recent| recent.bytes);
         let waiting_updates = run.admitted_memory();
         Self {
             run,
@@ -121,18 +146,14 @@ impl Entry {
         if task_completed {
             self.recent = Some(Recent::default());
         }
-        let Some(recent) = &mut self.recent else { return };
-        recent.bytes += events.len();
-        recent.rows.push(events);
-        if recent.bytes > RECENT_BYTES_MAX {
-            self.recent = None;
-        }
+        self.recent = self.recent.take().and_then(|recent| recent.with(events));
     }
 
-    /// Events since the last completed task, or since the start; none if they are unknown or over
-    /// `RECENT_BYTES_MAX`.
-    pub fn recent(&self) -> Option<Vec<Bytes>> {
-        self.recent.as_ref().map(|recent| recent.rows.clone())
+    /// Events for a worker: since the last completed task if it has the run in memory, else since the
+    /// start; none if they are unknown or too large.
+    pub fn recent(&self, in_memory: bool) -> Option<Vec<Bytes>> {
+        let recent = self.recent.as_ref().filter(|recent| in_memory || recent.from_start);
+        recent.map(|recent| recent.rows.clone())
     }
 
     /// Whether the log has grown enough since the last snapshot to write a new one.
@@ -351,7 +372,7 @@ mod tests {
         let workflow =
             WorkflowKey { namespace: "default".into(), workflow: number.to_string().into() };
         let (run, _) = run::start(&context, StartRun::new(workflow, id, RunSpec::default()));
-        Entry { written_in: 1, ..Entry::new(run, false) }
+        Entry { written_in: 1, ..Entry::begun(run) }
     }
 
     #[test]

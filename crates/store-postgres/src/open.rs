@@ -6,7 +6,7 @@
 //! the others wait for it and then find nothing to do. Nodes of an older version keep running
 //! meanwhile: a migration keeps everything that they use.
 
-use std::{path::PathBuf, time::Duration};
+use std::{borrow::Cow, path::PathBuf, time::Duration};
 
 use abide_core::ids::ShardId;
 use tokio::time::{Instant, sleep};
@@ -125,8 +125,8 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
         }
     }
     migrate(&session, options).await?;
-    session.prepare(tables::WRITES).await.map_err(lost)?;
-    session.prepare(tables::OTHERS).await.map_err(lost)?;
+    let statements = [tables::WRITES, tables::OTHERS].concat();
+    session.prepare(statements.into_iter().map(Cow::Borrowed)).await.map_err(lost)?;
     let shards = session.number("SELECT count(*) FROM shards").await.map_err(lost)?;
     if shards != Some(i64::from(ShardId::COUNT)) {
         let reason = "rows of the table shards are missing".to_owned();

@@ -21,7 +21,7 @@ use abide_store::{
 
 use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
 use crate::{
-    cache::Entry,
+    cache::{Entry, Recent},
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
 };
 
@@ -84,10 +84,12 @@ pub(super) struct HeadSearch {
 }
 
 /// A run that is being read, and the work that waits for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Load {
     run: Option<Run>,
     snapshot_rows: u64,
+    /// The events that were read: the worker of the next task needs them too. None with a snapshot.
+    events: Option<Recent>,
     parked: Vec<Todo>,
     /// Work that came after the read began, and needs another one because others may write.
     late: Vec<Todo>,
@@ -245,7 +247,7 @@ impl Shard {
             let waiting = if others_may_write { &mut load.late } else { &mut load.parked };
             return waiting.push(todo);
         }
-        self.memory.loads.entry(run).or_default().parked.push(todo);
+        self.memory.loads.insert(run, Load::new(todo));
         self.fetch(Reading::Load(run), Fetch::Load(run, self.log_limit()));
     }
 
@@ -258,7 +260,7 @@ impl Shard {
                 // The snapshot cannot be used, so the rows that it covers are needed as well.
                 return self.fetch(Reading::Log(run), Fetch::Log(run, 0, self.log_limit()));
             }
-            load.snapshot_rows = row.sequence;
+            (load.snapshot_rows, load.events) = (row.sequence, None);
         }
         self.log_read(run, loaded.log);
     }
@@ -303,7 +305,7 @@ impl Shard {
         let recovers = !run.buffer.is_empty() && run.volatile.turn.is_none();
         let workflow = run.workflow.clone();
         let attempts: Vec<_> = run.attempts_of_workers().collect();
-        let mut entry = Entry::new(run, true);
+        let mut entry = Entry::loaded(run, load.events);
         entry.snapshot_rows = load.snapshot_rows;
         entry.set_turn_alarm(&self.limits);
         self.memory.cache.insert(entry);
@@ -432,6 +434,11 @@ impl Shard {
 }
 
 impl Load {
+    fn new(todo: Todo) -> Self {
+        let events = Some(Recent::from_start());
+        Self { run: None, snapshot_rows: 0, events, parked: vec![todo], late: Vec::new() }
+    }
+
     /// Takes the matches that wait for the run.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
@@ -463,6 +470,7 @@ impl Load {
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {
         let event_bytes = row.events.len();
+        self.events = self.events.take().and_then(|events| events.with(row.events.clone()));
         let records = codec::decode_row(&Row { events: row.events, notes: row.notes })
             .map_err(|error| error.to_string())?;
         match &mut self.run {

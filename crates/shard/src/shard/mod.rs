@@ -157,7 +157,7 @@ impl Shard {
         self
     }
 
-    /// Handles one message. Drain [`Self::poll`] after it.
+    /// Handles one message. Drain [`Self::poll`] after it, or after several that have come together.
     pub fn handle(&mut self, moment: Moment, message: Message) {
         let before = std::mem::replace(&mut self.moment, moment).now;
         if before.saturating_since(moment.now) >= CLOCK_SET && self.state != State::Halted {
@@ -193,9 +193,21 @@ impl Shard {
         self.settle();
     }
 
-    /// Takes the next output, in order.
+    /// Takes the next output, in order. The commit comes last: it holds what all messages so far have
+    /// written, unless one is in flight.
     pub fn poll(&mut self) -> Option<Output> {
+        if self.outputs.is_empty()
+            && self.has_writes()
+            && let Some(batch) = self.memory.pipeline.take_batch()
+        {
+            self.commit(batch);
+        }
         self.outputs.pop_front()
+    }
+
+    /// Whether writes wait that the store would accept.
+    fn has_writes(&self) -> bool {
+        self.state == State::Open && self.memory.pipeline.waits()
     }
 
     /// Number of timers, deadlines and retries that fell due since the last call.
@@ -247,7 +259,7 @@ impl Shard {
         }
     }
 
-    /// After each message: resumes parked work, drops memory without a lease, commits, evicts, reads
+    /// After each message: resumes parked work, drops memory without a lease, evicts, reads
     /// ahead, and releases a shard that closes.
     fn settle(&mut self) {
         while let Some((run, todo)) = self.memory.woken.pop_front() {
@@ -262,11 +274,6 @@ impl Shard {
         }
         self.memory.pipeline.seal();
         self.evict();
-        if self.state == State::Open
-            && let Some(batch) = self.memory.pipeline.take_batch()
-        {
-            self.commit(batch);
-        }
         if self.is_open() {
             self.look_ahead();
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    attempt::ActivityToken,
     command::Ask,
     event::Body,
     ids::{EventNumber, RunId},
@@ -16,6 +17,10 @@ use crate::message::Fetch;
 
 impl Shard {
     pub(super) fn take_report(&mut self, run: RunId, ticket: Ticket, report: Box<Report>) {
+        // A run is busy only for reports on activities, and only while a task is started.
+        let on_task = matches!(*report, Report::CompleteTask(..) | Report::FailTask { .. });
+        let kept = self.turn(run).filter(|_| !on_task).map(|_| report.clone());
+        let mut beating = None;
         let input = match *report {
             Report::CompleteTask(token, completion) => {
                 return self.complete_task(run, ticket, token, completion);
@@ -26,32 +31,26 @@ impl Shard {
             Report::AnswerQuery(token, answer) => {
                 return self.query_answered(ticket, &token, answer);
             }
-            Report::FailTask { ref token, cause, ref failure, ref blocked } => {
-                let (failure, blocked) = (failure.clone(), blocked.clone());
-                let failed = FailTask { start: token.start, cause, failure, blocked };
-                Input::FailTask(Box::new(failed))
+            Report::FailTask { token, cause, failure, blocked } => {
+                Input::FailTask(Box::new(FailTask { start: token.start, cause, failure, blocked }))
             }
-            Report::ResolveActivity(ref token, ref resolution) => {
-                Input::ResolveActivity(ResolveActivity {
-                    scheduled: token.scheduled,
-                    start: token.start,
-                    resolution: resolution.clone(),
-                })
+            Report::ResolveActivity(ActivityToken { scheduled, start, .. }, resolution) => {
+                Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
             }
-            Report::Heartbeat(ref token, ref details) => Input::Heartbeat {
-                scheduled: token.scheduled,
-                start: token.start,
-                details: details.clone(),
-            },
-            Report::DetachAttempt(ref token) => {
-                Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
+            Report::Heartbeat(token, details) => {
+                let (scheduled, start) = (token.scheduled, token.start);
+                beating = Some(token);
+                Input::Heartbeat { scheduled, start, details }
+            }
+            Report::DetachAttempt(ActivityToken { scheduled, start, .. }) => {
+                Input::DetachAttempt { scheduled, start }
             }
         };
         let reply = self.decide(run, input);
-        match (&reply, &*report) {
+        match (&reply, beating, kept) {
             // A heartbeat shows that the worker still has the attempt.
-            (Ok(Reply::Alive { .. }), Report::Heartbeat(token, _)) => self.attempt_alive(token),
-            (Err(error), _) if Self::busy(error) => {
+            (Ok(Reply::Alive { .. }), Some(token), _) => self.attempt_alive(&token),
+            (Err(error), _, Some(report)) if Self::busy(error) => {
                 return self.park_busy(run, Todo::Request(ticket, Request::Report(report)));
             }
             _ => {}

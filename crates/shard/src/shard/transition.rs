@@ -59,7 +59,7 @@ impl Shard {
         run.volatile.watched_since = self.opened_at;
         let id = run.id;
         let workflow = run.workflow.clone();
-        self.memory.cache.insert(Entry::new(run, false));
+        self.memory.cache.insert(Entry::begun(run));
         if let Some(search) = self.memory.heads.get_mut(&workflow) {
             search.stale = true;
         }

@@ -115,13 +115,12 @@ impl Shard {
         if let Some((at, start)) = entry.set_turn_alarm(&self.limits) {
             self.memory.alarms.set(at, Alarm::Turn(run, start));
         }
-        let begins = given.previous == 0;
-        let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);
+        let in_memory = entry.affinity.as_ref() == Some(&worker.session);
         let dispatch = Dispatch::Workflow {
             token: TaskToken { workflow: entry.run.workflow.clone(), run, start },
             given,
             last_event: entry.run.last_event,
-            recent: in_memory.then(|| entry.recent()).flatten(),
+            recent: entry.recent(in_memory),
         };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }

@@ -326,6 +326,21 @@ fn the_first_task_comes_with_the_whole_history() {
     assert_eq!((numbers(recent), last_event), (vec![1, 2], 2));
 }
 
+/// The shard has just read all of it, so the worker need not.
+#[test]
+fn after_a_restart_a_task_comes_with_the_whole_history() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    world.crash();
+    world.signal("w", "a").unwrap();
+    let Dispatch::Workflow { recent, last_event, .. } = world.take("another") else {
+        panic!("a workflow task");
+    };
+    assert_eq!((numbers(recent), last_event), ((1..=6).collect(), 6));
+}
+
 fn numbers(rows: Option<Vec<Bytes>>) -> Vec<EventNumber> {
     let events = |row| abide_core::codec::decode_events(row).expect("readable");
     rows.expect("rows at hand").into_iter().flat_map(events).map(|event| event.number).collect()

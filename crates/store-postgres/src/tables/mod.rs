@@ -21,6 +21,7 @@ pub(crate) mod waits;
 pub(crate) const WRITES: &[&str] = &[
     shards::LOCK_SHARED,
     shards::LOCK,
+    shards::CHECK,
     shards::CLAIM,
     log::DELETE,
     log::APPEND,
@@ -67,5 +68,5 @@ fn column<'a, R, V: ToSql + Sync + Send + 'a>(rows: &[R], value: impl Fn(&R) -> 
 }
 
 fn call<'a>(sql: &'static str, params: Vec<Param<'a>>) -> Call<'a> {
-    Call { sql, params }
+    Call { sql: sql.into(), params }
 }

@@ -94,6 +94,15 @@ impl<'a> Plan<'a> {
         self.stages.iter().flat_map(WriteStage::calls).collect()
     }
 
+    /// The statements, if their order does not matter: none touches a row that another does, and no
+    /// shard is claimed.
+    pub(super) fn independent_calls(&self) -> Option<Vec<Call<'a>>> {
+        let [stage] = &self.stages[..] else { return None };
+        let independent =
+            stage.claims.is_empty() && stage.deleted_logs.is_empty() && stage.old_inbox.is_empty();
+        independent.then(|| stage.calls())
+    }
+
     /// Log rows that the transaction appends.
     pub(super) fn log_rows(&self) -> Vec<(ShardId, &'a LogRow)> {
         self.stages.iter().flat_map(WriteStage::log_rows).collect()
