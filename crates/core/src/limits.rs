@@ -125,6 +125,8 @@ pub struct Limits {
     pub sweep_interval: Duration,
     /// Open runs that one such search examines: it must not delay other reads.
     pub swept_runs: usize,
+    /// Open runs without a task whose log each search compares with their rows: each is loaded.
+    pub checked_runs: usize,
 }
 
 impl Default for Limits {
@@ -179,6 +181,7 @@ impl Default for Limits {
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
             swept_runs: 4096,
+            checked_runs: 10,
         }
     }
 }

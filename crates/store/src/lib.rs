@@ -125,7 +125,8 @@ pub trait Store: Send + Sync {
 
     /// Examines `limit` open runs after run `after` for those that nothing in the store would
     /// resume. Such a run has no row in tasks or outbox, and either none in waits and due index, or
-    /// a wait whose deadline is missing from the due index.
+    /// a wait whose deadline is missing from the due index. The other runs without a row in tasks and
+    /// outbox are named too.
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept>;
 
     /// Registry rows whose name begins with `prefix`, ordered by name.

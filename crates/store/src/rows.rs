@@ -242,6 +242,9 @@ pub struct RegistryRow {
 pub struct Swept {
     /// Stranded runs, in order of id.
     pub stranded: Vec<RunId>,
+    /// Other open runs without a row in tasks and outbox, in order of id. Only their logs tell whether
+    /// they lack a task.
+    pub quiet: Vec<RunId>,
     /// Where the next search continues; `None` if all open runs were examined.
     pub next: Option<RunId>,
 }

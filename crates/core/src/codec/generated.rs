@@ -330,6 +330,9 @@ pub struct RunStarted {
     pub parent: ::core::option::Option<Parent>,
     #[prost(message, optional, tag = "15")]
     pub root: ::core::option::Option<RunReference>,
+    /// Keys of the terminations of earlier runs of the workflow.
+    #[prost(string, repeated, tag = "200")]
+    pub terminate_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// How a run continues another one of the same workflow.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1222,7 +1225,10 @@ pub struct Notes {
 /// An unnumbered record.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Note {
-    #[prost(oneof = "note::Case", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50")]
+    #[prost(
+        oneof = "note::Case",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201"
+    )]
     pub case: ::core::option::Option<note::Case>,
 }
 /// Nested message and enum types in `Note`.
@@ -1254,7 +1260,29 @@ pub mod note {
         CancelRepeated(super::CancelRepeated),
         #[prost(message, tag = "50")]
         AttemptDetached(super::AttemptDetached),
+        #[prost(message, tag = "200")]
+        AttemptAwaited(super::AttemptAwaited),
+        #[prost(message, tag = "201")]
+        AttemptPresented(super::AttemptPresented),
     }
+}
+/// The shard waits for the worker of an attempt, whose session it does not know to be alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptAwaited {
+    #[prost(uint64, tag = "1")]
+    pub scheduled: u64,
+    #[prost(uint32, tag = "2")]
+    pub start: u32,
+    #[prost(message, optional, tag = "3")]
+    pub since: ::core::option::Option<Timestamp>,
+}
+/// The worker of an awaited attempt has presented it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptPresented {
+    #[prost(uint64, tag = "1")]
+    pub scheduled: u64,
+    #[prost(uint32, tag = "2")]
+    pub start: u32,
 }
 /// A worker left its attempt to be completed from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -66,6 +66,9 @@ pub struct RunStarted {
     pub parent: Option<Parent>,
     /// The topmost ancestor.
     pub root: Option<RunReference>,
+    /// Keys of the terminations of earlier runs of the workflow id, oldest first: a repeat that names
+    /// no run must not end this one.
+    pub terminate_keys: Vec<Key>,
 }
 
 /// How a run continues another one of the same workflow.

@@ -101,6 +101,7 @@ pub(super) fn heartbeat(
     let limits = draft.context.limits;
     let pause = limits.heartbeat_write_interval;
     let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause))
+        || activity.awaited_since.is_some()
         || size(&details).memory() > limits.heartbeat_bytes;
     if write {
         draft.run.volatile.heartbeats.remove(&scheduled);
@@ -122,6 +123,33 @@ pub(super) fn detach(
         return Ok(draft.finish(Reply::Repeat));
     }
     draft.note(Note::AttemptDetached { scheduled, start });
+    Ok(draft.finish(Reply::Done))
+}
+
+/// Nothing says that the worker of the attempt is alive: its grace counts from now, if it does not yet.
+pub(super) fn wait_for_worker(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    if !activity.detached() && activity.awaited_since.is_none() {
+        let since = draft.now();
+        draft.note(Note::AttemptAwaited { scheduled, start, since });
+    }
+    Ok(draft.finish(Reply::Done))
+}
+
+/// The worker of the attempt is alive and has it.
+pub(super) fn present(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    if activity.awaited_since.is_some() {
+        draft.note(Note::AttemptPresented { scheduled, start });
+    }
     Ok(draft.finish(Reply::Done))
 }
 
@@ -465,6 +493,7 @@ impl Run {
             last_failure: None,
             heartbeat: None,
             heartbeat_at: None,
+            awaited_since: None,
             cancel_requested: false,
             closing: false,
         };
@@ -486,6 +515,8 @@ impl Run {
             Note::AttemptEnded(ended) => ended.scheduled,
             Note::AttemptReady { scheduled, .. }
             | Note::AttemptDetached { scheduled, .. }
+            | Note::AttemptAwaited { scheduled, .. }
+            | Note::AttemptPresented { scheduled, .. }
             | Note::Heartbeat { scheduled, .. } => *scheduled,
             _ => return,
         };
@@ -503,6 +534,7 @@ impl Activity {
             Note::AttemptStarted(started) => {
                 self.starts = started.start;
                 self.heartbeat_at = None;
+                self.awaited_since = None;
                 self.phase = Phase::Started {
                     at: started.at,
                     session: started.session.clone(),
@@ -532,7 +564,10 @@ impl Activity {
                 self.phase = Phase::Ready { since: *at };
                 self.scheduled_at = self.scheduled_at.min(*at);
             }
+            Note::AttemptAwaited { since, .. } => self.awaited_since = Some(*since),
+            Note::AttemptPresented { .. } => self.awaited_since = None,
             Note::Heartbeat { at, details, .. } => {
+                self.awaited_since = None;
                 self.heartbeat_at = Some(*at);
                 self.heartbeat = Some(details.clone());
             }

@@ -143,6 +143,8 @@ impl Run {
             | Note::AttemptEnded(_)
             | Note::AttemptReady { .. }
             | Note::AttemptDetached { .. }
+            | Note::AttemptAwaited { .. }
+            | Note::AttemptPresented { .. }
             | Note::Heartbeat { .. } => self.apply_attempt(note),
             Note::TaskAttemptFailed(failed) => self.apply_attempt_failed(failed),
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),

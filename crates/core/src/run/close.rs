@@ -200,6 +200,7 @@ fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRu
         expires_at: run.expires_at,
         parent: run.parent.clone(),
         root: run.root.clone(),
+        terminate_keys: run.end_keys(context.limits),
         ..StartRun::new(run.workflow.clone(), context.next_run, run.spec.clone())
     }
 }

@@ -91,6 +91,18 @@ pub enum Input {
         scheduled: EventNumber,
         start: u32,
     },
+    /// The shard does not know whether the worker of an attempt is alive.
+    AwaitAttempt {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        start: u32,
+    },
+    /// The worker of an attempt is alive and has it.
+    PresentAttempt {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        start: u32,
+    },
     /// A due time may have come. A hint: the run decides.
     Due {
         timer: TimerKey,

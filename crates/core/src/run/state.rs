@@ -115,6 +115,8 @@ pub struct Run {
     pub unpause_keys: Keys,
     /// Key of the termination.
     pub terminate_key: Option<Key>,
+    /// Keys of the terminations of earlier runs of the workflow id, oldest first.
+    pub earlier_terminate_keys: Vec<Key>,
     /// Effects on other workflows without an answer.
     pub outbox: BTreeMap<u64, Effect>,
     /// Number of effects so far.
@@ -247,6 +249,8 @@ pub struct Activity {
     pub heartbeat: Option<Payloads>,
     /// When the running attempt last wrote a heartbeat.
     pub heartbeat_at: Option<Timestamp>,
+    /// Since when the shard waits for the worker of the running attempt, if it does.
+    pub awaited_since: Option<Timestamp>,
     /// Whether code requested its cancellation.
     pub cancel_requested: bool,
     /// Whether its close is buffered.

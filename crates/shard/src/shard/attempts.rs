@@ -12,6 +12,10 @@ use abide_core::{
 use super::{Shard, Todo};
 use crate::alarm::Alarm;
 
+/// A worker that has not presented its attempt after this part of its grace is awaited durably. Most
+/// workers return sooner, and cost no write.
+const AWAITED_AFTER: u32 = 2;
+
 /// An attempt of an activity that a worker has.
 #[derive(Debug)]
 pub(super) struct HandedAttempt {
@@ -109,6 +113,33 @@ impl Shard {
             HandedAttempt { session: None, start: 0, lost_at: Some(lost_at) },
         );
         self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+        let awaited_at = self.now().saturating_add(self.limits.session_grace / AWAITED_AFTER);
+        self.memory.alarms.set(awaited_at, Alarm::Await(run, scheduled));
+    }
+
+    pub(super) fn presentation_late(&mut self, run: RunId, scheduled: EventNumber) {
+        let attempt = self.memory.attempts.get(&(run, scheduled));
+        if attempt.is_some_and(|attempt| attempt.lost_at.is_some()) {
+            self.with_run(run, Todo::Await(scheduled));
+        }
+    }
+
+    /// The worker is late. Its grace began in an earlier incarnation of the shard, or begins durably
+    /// now: an engine that restarts again and again must not wait for ever.
+    pub(super) fn await_worker(&mut self, run: RunId, scheduled: EventNumber) {
+        let pending = self.memory.attempts.get(&(run, scheduled)).and_then(|known| known.lost_at);
+        let entry = self.memory.cache.peek(run);
+        let activity = entry.and_then(|entry| entry.run.activities.get(&scheduled));
+        let (Some(pending), Some(activity)) = (pending, activity) else { return };
+        let Some(since) = activity.awaited_since else {
+            let start = activity.starts;
+            return self.decide_quietly(run, Input::AwaitAttempt { scheduled, start });
+        };
+        let lost_at = since.saturating_add(self.limits.session_grace).max(self.now()).min(pending);
+        if let Some(attempt) = self.memory.attempts.get_mut(&(run, scheduled)) {
+            attempt.lost_at = Some(lost_at);
+            self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+        }
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
@@ -160,6 +191,8 @@ impl Shard {
         };
         let attempt = HandedAttempt { session: Some(session), start: token.start, lost_at: None };
         self.memory.attempts.insert((run, token.scheduled), attempt);
+        let (scheduled, start) = (token.scheduled, token.start);
+        self.decide_quietly(run, Input::PresentAttempt { scheduled, start });
         self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));
     }
 

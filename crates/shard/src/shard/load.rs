@@ -56,6 +56,8 @@ pub(super) enum Todo {
     Due(Timestamp, TimerKey),
     CheckAgain(TimerKey),
     Grace(EventNumber),
+    /// The worker of the attempt is late to present it.
+    Await(EventNumber),
     Answered(EffectKey, EffectOutcome),
     /// The worker that has the task is lost.
     LoseTask(StartId),
@@ -65,6 +67,8 @@ pub(super) enum Todo {
     Reoffer,
     Requery(Ticket),
     EnsureRows,
+    /// Its task row may be missing.
+    CheckTask,
     Repair(Box<Repair>),
 }
 
@@ -398,8 +402,10 @@ impl Shard {
             | Todo::LoseTask(_)
             | Todo::TimeOutTask(_)
             | Todo::Grace(_)
+            | Todo::Await(_)
             | Todo::CheckAgain(_)
             | Todo::Reoffer
+            | Todo::CheckTask
             | Todo::EnsureRows => {}
         }
     }
@@ -509,6 +515,8 @@ impl Todo {
             | Self::Due(..)
             | Self::CheckAgain(_)
             | Self::Grace(_)
+            | Self::Await(_)
+            | Self::CheckTask
             | Self::Answered(..)
             | Self::LoseTask(_)
             | Self::TimeOutTask(_)

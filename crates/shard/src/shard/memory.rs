@@ -15,6 +15,7 @@ use super::{
     absent::Absent,
     attempts::HandedAttempt,
     backlog::HeldQueues,
+    due::QuietRuns,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
     query::Queries,
@@ -56,6 +57,7 @@ pub(super) struct Memory {
     pub(super) outgoing: Outgoing,
     /// Effects of other shards that are being applied, to ignore duplicates.
     pub(super) incoming: BTreeSet<EffectKey>,
+    pub(super) quiet: QuietRuns,
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
@@ -84,6 +86,7 @@ impl Memory {
             attempts: BTreeMap::new(),
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
+            quiet: QuietRuns::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
         }

@@ -151,6 +151,8 @@ impl Shard {
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
             Todo::CheckAgain(timer) => self.look_again(run, timer),
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
+            Todo::Await(scheduled) => self.await_worker(run, scheduled),
+            Todo::CheckTask => self.check_task(run),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
             Todo::LoseTask(start) => self.decide_quietly(run, Input::LoseTask { start }),

@@ -210,6 +210,40 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
     assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
 }
 
+/// Restarts within the grace of a lost worker do not put its end off for ever.
+#[test]
+fn the_grace_of_a_lost_worker_goes_on_over_restarts() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    let mut waited = Duration::ZERO;
+    while world.offers.is_empty() {
+        assert!(waited < 2 * GRACE, "it is waited for again and again");
+        world.crash();
+        world.send(shard_of("w"), Message::Tick);
+        world.offers.clear();
+        for _ in 0..3 {
+            world.pass(GRACE / 4);
+            waited += GRACE / 4;
+        }
+    }
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+#[test]
+fn a_worker_that_was_waited_for_has_the_whole_grace_at_the_next_restart() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    for _ in 0..3 {
+        world.crash();
+        world.send(shard_of("w"), Message::Tick);
+        world.pass(GRACE - Duration::from_nanos(1));
+        let present = Report::PresentAttempt(token.clone(), "session".into());
+        assert!(matches!(world.report(shard_of("w"), present), Ok(ReportAnswer::Alive { .. })));
+    }
+    assert!(resolve(&mut world, token).is_ok());
+}
+
 /// An attempt that its worker has detached, for completion from outside.
 fn detached(world: &mut World) -> ActivityToken {
     let token = with_activity(world, Delivery::AtMostOnce);

@@ -59,8 +59,8 @@ pub(crate) const STRANDED: &str = "WITH seen AS MATERIALIZED (SELECT run FROM ru
      timed AS MATERIALIZED (SELECT DISTINCT due.run FROM due WHERE due.shard = $1 \
      AND (due.run IN (SELECT seen.run FROM seen)) IS TRUE) SELECT seen.run, \
      NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
-     AND seen.run NOT IN (SELECT queued.run FROM queued) \
-     AND CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
+     AND seen.run NOT IN (SELECT queued.run FROM queued), \
+     CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
      THEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run \
      AND waits.until <> $5 AND NOT EXISTS (SELECT FROM due WHERE due.shard = $1 \
      AND due.due = waits.until AND due.run = seen.run)) \
@@ -256,16 +256,26 @@ pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Que
     ))
 }
 
-/// An open run, and whether it is stranded.
-pub(crate) fn decode_seen(row: &Row) -> Result<(RunId, bool), Undecodable> {
-    Ok((row.run(0)?, row.flag(1)?))
+/// An open run.
+pub(crate) struct Seen {
+    run: RunId,
+    /// It has no row in tasks and outbox.
+    idle: bool,
+    /// Neither a wait nor a due time would resume it.
+    unresumed: bool,
+}
+
+pub(crate) fn decode_seen(row: &Row) -> Result<Seen, Undecodable> {
+    Ok(Seen { run: row.run(0)?, idle: row.flag(1)?, unresumed: row.flag(2)? })
 }
 
 /// Result of one page.
-pub(crate) fn swept(seen: Vec<(RunId, bool)>, page: usize) -> Swept {
-    let next = seen.last().map(|(run, _)| *run).filter(|_| seen.len() == page);
-    let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(run, _)| run);
-    Swept { stranded: stranded.collect(), next }
+pub(crate) fn swept(seen: Vec<Seen>, page: usize) -> Swept {
+    let next = seen.last().map(|seen| seen.run).filter(|_| seen.len() == page);
+    let (stranded, quiet): (Vec<_>, Vec<_>) =
+        seen.into_iter().filter(|seen| seen.idle).partition(|seen| seen.unresumed);
+    let runs = |seen: Vec<Seen>| seen.into_iter().map(|seen| seen.run).collect();
+    Swept { stranded: runs(stranded), quiet: runs(quiet), next }
 }
 
 pub(crate) fn decode_key(row: &Row) -> Result<RunKey, Undecodable> {

@@ -222,10 +222,8 @@ pub(crate) fn stranded(
     let open = open_after(connection, shard, after, page)?;
     let next = open.last().map(|(run, _)| *run).filter(|_| open.len() == page);
     let (mut stranded, mut without_wait) = (BTreeSet::new(), BTreeSet::new());
-    for (run, idle) in open {
-        if !idle {
-            continue;
-        }
+    let idle: Vec<_> = open.into_iter().filter(|(_, idle)| *idle).map(|(run, _)| run).collect();
+    for run in idle.iter().copied() {
         match waits::ends_of(connection, shard, run)? {
             ends if ends.is_empty() => {
                 without_wait.insert(run);
@@ -241,7 +239,8 @@ pub(crate) fn stranded(
     }
     due::remove_due(connection, shard, &mut without_wait)?;
     stranded.append(&mut without_wait);
-    Ok(Swept { stranded: stranded.into_iter().collect(), next })
+    let (stranded, quiet) = idle.into_iter().partition(|run| stranded.contains(run));
+    Ok(Swept { stranded, quiet, next })
 }
 
 /// The next open runs, each with whether it has no row in tasks and outbox.

@@ -180,8 +180,9 @@ impl Tables {
         let open = self.runs_of_shard(shard, after).filter(|row| row.status.is_open());
         let open: Vec<_> = open.take(limit).collect();
         let next = open.last().map(|row| row.run).filter(|_| open.len() == limit);
-        let stranded = open.into_iter().filter(|row| !self.resumable(shard, row.run));
-        Swept { stranded: stranded.map(|row| row.run).collect(), next }
+        let idle = open.into_iter().map(|row| row.run).filter(|run| !self.active(shard, *run));
+        let (quiet, stranded) = idle.partition(|run| self.resumable(shard, *run));
+        Swept { stranded, quiet, next }
     }
 
     /// Registry rows whose name begins with `prefix`, ordered by name.
@@ -193,14 +194,20 @@ impl Tables {
         rows_of(&self.runs, shard, after).map(|(_, row)| row)
     }
 
+    /// Whether the run has a task, or an effect on another workflow.
+    fn active(&self, shard: ShardId, run: RunId) -> bool {
+        let here = (shard, run);
+        self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
+            || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
+    }
+
+    /// Whether a wait or a due time resumes the run.
     fn resumable(&self, shard: ShardId, run: RunId) -> bool {
         let here = (shard, run);
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == here);
         let waits = self.waits.iter().filter(|((of, of_run, _), _)| (*of, *of_run) == here);
         let mut waits = waits.map(|(_, row)| row).peekable();
-        self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
-            || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
-            || (waits.peek().is_none() && due.next().is_some())
+        (waits.peek().is_none() && due.next().is_some())
             || (waits.peek().is_some() && waits.all(|wait| self.comes(shard, wait)))
     }
 

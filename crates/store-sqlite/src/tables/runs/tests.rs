@@ -128,7 +128,8 @@ fn runs_that_wait_for_a_time_cost_a_look_each() {
     };
     connection.progress_handler(10, Some(count)).unwrap();
     let swept = stranded(&connection, shard(1), None, 2000).unwrap();
-    assert_eq!(swept, Swept { stranded: vec![open_run(500).run], next: None });
+    assert_eq!((swept.stranded, swept.next), (vec![open_run(500).run], None));
+    assert_eq!(swept.quiet.len(), 999);
     let operations = OPERATIONS.load(Relaxed);
     assert!(operations < 100_000, "{operations} operations");
 }
