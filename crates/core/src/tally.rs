@@ -10,6 +10,7 @@ use crate::{
     ids::NamespaceId,
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, RunStatus, WaitKind, WaitRow},
+    search::Value,
     time::Timestamp,
 };
 
@@ -18,7 +19,7 @@ use crate::{
 pub enum Tally {
     /// Waits, by the interval in which they end and by kind.
     Waits(WaitTally),
-    /// Runs, by status and type.
+    /// Runs, by status and type, or by the field that their query names.
     Runs(RunFilter),
 }
 
@@ -51,6 +52,9 @@ pub enum TallyGroup {
     },
     /// Runs of one type that stand alike.
     Runs { status: RunStatus, workflow_type: String },
+    /// Runs that have the same value in the field of the query's GROUP BY, as text; `None` if they have
+    /// none.
+    Field(Option<String>),
 }
 
 /// How many there are.
@@ -141,6 +145,11 @@ impl TallyGroup {
     /// The group of a run.
     pub fn of_run(row: &RunRow) -> Self {
         Self::Runs { status: row.status, workflow_type: row.workflow_type.clone() }
+    }
+
+    /// The group of runs that have this value.
+    pub fn of_value(value: Option<&Value>) -> Self {
+        Self::Field(value.map(Value::plain))
     }
 }
 

@@ -15,6 +15,7 @@ use abide_core::{
     ids::{RunId, ShardId},
     operation::{AnyAnswer, CallError, Ticket},
     report::ReportAnswer,
+    search::Definitions,
     time::Timestamp,
 };
 use abide_shard::{
@@ -310,6 +311,11 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
             let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
             let rows = store.waits(filter, limit).await?;
             Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Registered(namespace) => {
+            let name = Definitions::registry_name(&namespace);
+            let rows = store.registry(name.clone()).await?;
+            Fetched::Registered(rows.into_iter().find(|row| row.name == name))
         }
         Fetch::Stranded(after, limit) => {
             Fetched::Stranded(store.stranded(shard, after, limit).await?)

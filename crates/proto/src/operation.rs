@@ -5,8 +5,9 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
-        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+        CreateSearchAttribute, DeleteSearchAttribute, Describe, History, ListNodes, ListRuns,
+        ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair, ReportAttempt,
+        RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
     },
     tally::Tally,
 };
@@ -58,6 +59,9 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::ListWaits(asked) => Asked::ListWaits(asked.into()),
         ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
         ReadOperation::Tally(asked) => Asked::Tally(asked.into()),
+        ReadOperation::CreateSearchAttribute(asked) => Asked::CreateSearchAttribute(asked.into()),
+        ReadOperation::ListSearchAttributes(asked) => Asked::ListSearchAttributes(asked.into()),
+        ReadOperation::DeleteSearchAttribute(asked) => Asked::DeleteSearchAttribute(asked.into()),
     }
 }
 
@@ -85,6 +89,9 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
         Asked::Tally(asked) => Tally::try_from(asked)?.into(),
+        Asked::CreateSearchAttribute(asked) => CreateSearchAttribute::try_from(asked)?.into(),
+        Asked::ListSearchAttributes(asked) => ListSearchAttributes::try_from(asked)?.into(),
+        Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
     })
 }
 
@@ -106,6 +113,7 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
         Ok(AnyAnswer::Tallied(answer)) => Answer::Tallied(answer.into()),
+        Ok(AnyAnswer::SearchAttributes(answer)) => Answer::SearchAttributes(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
@@ -133,5 +141,6 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::Waits(answer) => AnyAnswer::Waits(answer.try_into()?),
         Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
         Answer::Tallied(answer) => AnyAnswer::Tallied(answer.try_into()?),
+        Answer::SearchAttributes(answer) => AnyAnswer::SearchAttributes(answer.try_into()?),
     }))
 }

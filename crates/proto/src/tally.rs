@@ -97,6 +97,9 @@ impl From<(TallyGroup, u64)> for wire::TallyGroup {
                 let status = wire::RunStatus::from(status).into();
                 Self { count, status, workflow_type, ..Self::default() }
             }
+            TallyGroup::Field(value) => {
+                Self { count, field: Some(wire::FieldGroup { value }), ..Self::default() }
+            }
         }
     }
 }
@@ -108,7 +111,10 @@ impl TryFrom<wire::TallyGroup> for GroupCount {
     type Error = InvalidField;
 
     fn try_from(wire: wire::TallyGroup) -> Result<Self, InvalidField> {
-        let wire::TallyGroup { count, interval, kind, status, workflow_type } = wire;
+        let wire::TallyGroup { count, interval, kind, status, workflow_type, field } = wire;
+        if let Some(wire::FieldGroup { value }) = field {
+            return Ok(Self(TallyGroup::Field(value), count));
+        }
         let group = match status {
             0 => TallyGroup::Waits { interval, kind: case::<_, wire::WaitKind>("kind", kind)? },
             status => {

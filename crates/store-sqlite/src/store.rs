@@ -27,7 +27,7 @@ use crate::{
     Counts, OpenError, Options,
     open::{self, IndexRoom, Lock},
     readers::Readers,
-    tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
+    tables::{due, inbox, log, outbox, registry, runs, search, shards, snapshots, tasks, waits},
     writer::{Job, WriteRequest, WriteResult, Writer},
 };
 
@@ -199,16 +199,19 @@ impl Store for SqliteStore {
     }
 
     fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
-        self.lists.read(move |connection| runs::list(connection, &filter, limit))
+        self.lists.read(move |connection| search::list(connection, &filter, limit))
     }
 
     fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
-        self.counts.read(move |connection| runs::count(connection, &filter, examined))
+        self.counts.read(move |connection| search::count(connection, &filter, examined))
     }
 
     fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
         self.counts.read(move |connection| match &tally {
             Tally::Waits(tally) => waits::tally(connection, tally, rows),
+            Tally::Runs(filter) if filter.search.is_some() => {
+                search::tally(connection, filter, rows)
+            }
             Tally::Runs(filter) => runs::tally(connection, filter, rows),
         })
     }

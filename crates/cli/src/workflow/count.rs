@@ -6,6 +6,7 @@ use abide::Client;
 use abide_command::{Common, Failed, Output, Table};
 use abide_core::{
     list::RunFilter,
+    search::Query,
     tally::{Tally, TallyGroup},
 };
 use clap::{Args, ValueEnum};
@@ -18,7 +19,8 @@ use crate::output::snake_case;
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow count --status running --status paused
-  abide workflow count --by status")]
+  abide workflow count --by status
+  abide workflow count --query \"Amount > 100 GROUP BY Region\"")]
 pub(crate) struct Count {
     /// Count by status or by type
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -39,8 +41,11 @@ enum By {
 impl Count {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let filter = self.filter.into();
+        let filter: RunFilter = self.filter.into();
         match self.by {
+            None if Query::asks_for_groups(&filter.query) => {
+                by_field(&client, filter, common.output()).await
+            }
             Some(by) => by.tally(&client, filter, common.output()).await,
             None => {
                 let count = count_runs(&client, filter).await?;
@@ -49,6 +54,29 @@ impl Count {
         }
     }
 }
+
+/// Counts runs by the field that the query names.
+async fn by_field(client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
+    let tallied = client.ask(Tally::Runs(in_namespace(client, filter))).await?;
+    let groups = tallied.groups.into_iter().filter_map(|(group, count)| match group {
+        TallyGroup::Field(value) => Some((value, count)),
+        TallyGroup::Runs { .. } | TallyGroup::Waits { .. } => None,
+    });
+    if output.json() {
+        let groups: Vec<_> =
+            groups.map(|(value, count)| json!({ "value": value, "count": count })).collect();
+        return output.object(&json!({ "groups": groups, "more": tallied.more }));
+    }
+    let mut table = Table::new(["value", "runs"]);
+    for (value, count) in groups {
+        table.row([value.unwrap_or_else(|| "(none)".to_owned()), count.to_string()]);
+    }
+    output.lines(table)?;
+    if tallied.more { output.line(ONLY_SOME) } else { Ok(()) }
+}
+
+/// What is said if a tally did not examine all runs.
+const ONLY_SOME: &str = "there are more runs than a tally examines: only the newest are counted";
 
 impl By {
     async fn tally(self, client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
@@ -78,10 +106,6 @@ impl By {
             table.row([name, count.to_string()]);
         }
         output.lines(table)?;
-        if tallied.more {
-            output
-                .line("there are more runs than a tally examines: only the newest are counted")?;
-        }
-        Ok(())
+        if tallied.more { output.line(ONLY_SOME) } else { Ok(()) }
     }
 }

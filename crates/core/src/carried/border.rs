@@ -56,7 +56,10 @@ impl Carrier for AnyOperation {
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
-                | ReadOperation::Tally(_) => {}
+                | ReadOperation::Tally(_)
+                | ReadOperation::CreateSearchAttribute(_)
+                | ReadOperation::ListSearchAttributes(_)
+                | ReadOperation::DeleteSearchAttribute(_) => {}
             },
         }
     }
@@ -104,7 +107,8 @@ impl Carrier for AnyAnswer {
             | Self::Count(_)
             | Self::Waits(_)
             | Self::Nodes(_)
-            | Self::Tallied(_) => {}
+            | Self::Tallied(_)
+            | Self::SearchAttributes(_) => {}
         }
     }
 }

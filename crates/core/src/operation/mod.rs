@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod message;
 mod read;
+mod search;
 mod start;
 mod watch;
 
@@ -26,6 +27,9 @@ pub use self::{
     read::{
         Count, CountRuns, History, HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, RunRows,
         WaitRows,
+    },
+    search::{
+        CreateSearchAttribute, DeleteSearchAttribute, ListSearchAttributes, SearchAttributes,
     },
     start::{Begin, ConflictPolicy, Start, StartUpdate, Started},
     watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
@@ -185,6 +189,9 @@ operations! {
         ListWaits -> WaitRows,
         ListNodes -> Nodes,
         Tally -> Tallied,
+        CreateSearchAttribute -> SearchAttributes,
+        ListSearchAttributes -> SearchAttributes,
+        DeleteSearchAttribute -> SearchAttributes,
     }
 }
 
@@ -204,6 +211,7 @@ answers! {
     Waits(WaitRows),
     Nodes(Nodes),
     Tallied(Tallied),
+    SearchAttributes(SearchAttributes),
 }
 
 /// Any operation. Each is in a box, because what waits for its answer should be small.
@@ -240,7 +248,10 @@ impl AnyOperation {
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
-                | ReadOperation::Tally(_) => false,
+                | ReadOperation::Tally(_)
+                | ReadOperation::CreateSearchAttribute(_)
+                | ReadOperation::ListSearchAttributes(_)
+                | ReadOperation::DeleteSearchAttribute(_) => false,
             },
         }
     }
@@ -327,7 +338,10 @@ impl OperationName {
             | Self::Repair
             | Self::AwaitEvents
             | Self::ReportAttempt
-            | Self::ListNodes => AnswerSize::Small,
+            | Self::ListNodes
+            | Self::CreateSearchAttribute
+            | Self::ListSearchAttributes
+            | Self::DeleteSearchAttribute => AnswerSize::Small,
             Self::Update
             | Self::AwaitUpdate
             | Self::Query
@@ -356,7 +370,8 @@ impl OperationName {
             | Self::CountRuns
             | Self::ListWaits
             | Self::ListNodes
-            | Self::Tally => true,
+            | Self::Tally
+            | Self::ListSearchAttributes => true,
             Self::Start
             | Self::Signal
             | Self::Cancel
@@ -366,7 +381,9 @@ impl OperationName {
             | Self::RescheduleTimer
             | Self::Repair
             | Self::Update
-            | Self::ReportAttempt => false,
+            | Self::ReportAttempt
+            | Self::CreateSearchAttribute
+            | Self::DeleteSearchAttribute => false,
         }
     }
 
@@ -383,7 +400,8 @@ impl OperationName {
             | Self::CountRuns
             | Self::ListWaits
             | Self::ListNodes
-            | Self::Tally => Role::Viewer,
+            | Self::Tally
+            | Self::ListSearchAttributes => Role::Viewer,
             // A query runs code of the workflow.
             Self::Query | Self::Start | Self::Signal | Self::Update | Self::ReportAttempt => {
                 Role::Client
@@ -393,7 +411,9 @@ impl OperationName {
             | Self::Pause
             | Self::Unpause
             | Self::RescheduleTimer
-            | Self::Repair => Role::Operator,
+            | Self::Repair
+            | Self::CreateSearchAttribute
+            | Self::DeleteSearchAttribute => Role::Operator,
         }
     }
 }

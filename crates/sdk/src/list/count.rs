@@ -33,6 +33,37 @@ pub struct RunCount {
     pub runs: u64,
 }
 
+/// How many runs have each value of the field that a query names with `GROUP BY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCounts {
+    /// The values that any runs have.
+    pub groups: Vec<FieldCount>,
+    /// There are more runs than were examined, so that only some are counted.
+    pub more: bool,
+}
+
+/// How many runs have one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCount {
+    /// The value as text; none for runs that have no value.
+    pub value: Option<String>,
+    /// How many runs there are.
+    pub runs: u64,
+}
+
+impl FieldCounts {
+    pub(crate) fn of(tallied: Tallied) -> Self {
+        let count = |(group, runs)| match group {
+            TallyGroup::Field(value) => Some(FieldCount { value, runs }),
+            TallyGroup::Waits { .. } | TallyGroup::Runs { .. } => None,
+        };
+        let groups = tallied.groups.into_iter().filter_map(count).collect();
+        Self { groups, more: tallied.more }
+    }
+}
+
 /// How many waits of each kind end in each interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -98,7 +129,7 @@ impl WaitIntervals {
                 let from = *starts.get(usize::try_from(interval).ok()?)?;
                 Some(WaitCount { from, kind, waits })
             }
-            TallyGroup::Runs { .. } => None,
+            TallyGroup::Runs { .. } | TallyGroup::Field(_) => None,
         };
         let whole = usize::try_from(tallied.whole).unwrap_or(usize::MAX);
         let end = starts.get(whole).copied().unwrap_or_else(|| self.0.end());
@@ -115,7 +146,7 @@ impl RunCounts {
             TallyGroup::Runs { status, workflow_type } => {
                 Some(RunCount { status, workflow_type, runs })
             }
-            TallyGroup::Waits { .. } => None,
+            TallyGroup::Waits { .. } | TallyGroup::Field(_) => None,
         };
         let groups = tallied.groups.into_iter().filter_map(count).collect();
         Self { groups, more: tallied.more }

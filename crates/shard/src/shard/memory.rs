@@ -14,6 +14,7 @@ use abide_store::rows::TaskKey;
 use super::{
     absent::Absent,
     attempts::HandedAttempt,
+    attributes::Registered,
     backlog::HeldQueues,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
@@ -59,6 +60,8 @@ pub(super) struct Memory {
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
+    /// Which search attributes there are.
+    pub(super) registered: Registered,
 }
 
 impl Memory {
@@ -86,6 +89,7 @@ impl Memory {
             incoming: BTreeSet::new(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
+            registered: Registered::default(),
         }
     }
 }
