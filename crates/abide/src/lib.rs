@@ -74,6 +74,7 @@ pub mod interceptor;
 pub mod list;
 pub mod payload;
 pub mod prelude;
+pub mod search;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
 #[cfg(feature = "testing")]

@@ -25,6 +25,10 @@ pub struct Limits {
     /// Bytes of the memo of a run, and of its search attributes: a page of a list holds many of them,
     /// and each change of the run rewrites its row.
     pub attributes_bytes: usize,
+    /// Search attributes that a namespace may have: all of them are read at once.
+    pub search_attributes: usize,
+    /// Keywords, words and other values of a run's search attributes: each is a row of an index.
+    pub search_entries: usize,
     /// Bytes of the details of one wait: a page of a list holds many of them, and each change of
     /// the wait rewrites its row.
     pub wait_details_bytes: usize,
@@ -136,6 +140,8 @@ impl Default for Limits {
             payload_bytes: 2 << 20,
             payload_items: 20_000,
             attributes_bytes: 64 << 10,
+            search_attributes: 200,
+            search_entries: 500,
             wait_details_bytes: 64 << 10,
             open_details_bytes: 2 << 20,
             failure_depth: 100,

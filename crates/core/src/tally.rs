@@ -10,10 +10,11 @@ use crate::{
     ids::NamespaceId,
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, RunStatus, WaitKind, WaitRow},
+    search::Value,
     time::Timestamp,
 };
 
-/// Counts runs by status and type.
+/// Counts runs by status and type, or by the field that their query names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TallyRuns {
     pub filter: RunFilter,
@@ -37,11 +38,13 @@ pub struct TallyWaits {
     pub intervals: u32,
 }
 
-/// Runs of one type that have the same status.
+/// What the runs of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RunGroup {
-    pub status: RunStatus,
-    pub workflow_type: String,
+pub enum RunGroup {
+    /// Type and status.
+    Type { status: RunStatus, workflow_type: String },
+    /// The value in the field of the query's GROUP BY, as text; `None` if they have none.
+    Value(Option<String>),
 }
 
 /// Waits of one kind that end in one interval.
@@ -156,7 +159,12 @@ impl TallyWaits {
 impl RunGroup {
     /// The group of a run.
     pub fn of(row: &RunRow) -> Self {
-        Self { status: row.status, workflow_type: row.workflow_type.clone() }
+        Self::Type { status: row.status, workflow_type: row.workflow_type.clone() }
+    }
+
+    /// The group of runs that have this value.
+    pub fn of_value(value: Option<&Value>) -> Self {
+        Self::Value(value.map(Value::plain))
     }
 }
 
@@ -202,7 +210,7 @@ mod tests {
     fn groups_that_are_left_out_are_said() {
         let mut tally = RunTally::default();
         for workflow_type in ["A", "B", "C"].map(str::to_owned) {
-            tally.add(RunGroup { status: RunStatus::Running, workflow_type }, 1);
+            tally.add(RunGroup::Type { status: RunStatus::Running, workflow_type }, 1);
         }
         tally.bound(3);
         assert_eq!((tally.groups.len(), tally.more), (3, false));

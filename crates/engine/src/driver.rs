@@ -17,6 +17,7 @@ use std::{
 use abide_core::{
     ids::{RunId, ShardId},
     operation::{CallError, Ticket},
+    search::Definitions,
     time::Timestamp,
 };
 use abide_shard::{
@@ -337,6 +338,11 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
             let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
             let rows = store.waits(filter, limit).await?;
             Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Registered(namespace) => {
+            let name = Definitions::registry_name(&namespace);
+            let rows = store.registry(name.clone()).await?;
+            Fetched::Registered(rows.into_iter().find(|row| row.name == name))
         }
         Fetch::Stranded(after, limit) => {
             Fetched::Stranded(store.stranded(shard, after, limit).await?)

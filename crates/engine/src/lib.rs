@@ -31,6 +31,7 @@ mod outbox;
 pub mod peers;
 mod reads;
 mod route;
+mod search;
 mod session;
 mod turns;
 

@@ -21,6 +21,7 @@ use abide_store::{
 
 use crate::{
     Engine, history, nodes,
+    search::Purpose,
     turns::{Turn, Turns},
 };
 
@@ -59,6 +60,15 @@ impl Engine {
             ReadOperation::TallyWaits(asked) => {
                 let turn = in_turn().await;
                 (self.tally_waits(asked).await?.into(), turn)
+            }
+            ReadOperation::CreateSearchAttribute(asked) => {
+                (self.create_search_attribute(asked).await?.into(), None)
+            }
+            ReadOperation::ListSearchAttributes(asked) => {
+                (self.list_search_attributes(asked).await?.into(), None)
+            }
+            ReadOperation::DeleteSearchAttribute(asked) => {
+                (self.delete_search_attribute(asked).await?.into(), None)
             }
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
@@ -107,7 +117,8 @@ impl Engine {
     /// Lists runs. A page of large rows ends before its limit.
     async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let mut filter = RunFilter { known, ..asked.filter };
+        let filter = self.searching(asked.filter, Purpose::List).await?;
+        let mut filter = RunFilter { known, ..filter };
         let limit = self.page_rows(asked.limit);
         let mut rows: Vec<RunRow> = Vec::new();
         loop {
@@ -123,7 +134,7 @@ impl Engine {
             rows.extend(part.found);
             match part.next {
                 Some(next) if !full => filter.after = Some(next),
-                next => return Ok(RunRows { rows, more: next.is_some() }),
+                next => return Ok(RunRows { rows, next }),
             }
         }
     }
@@ -135,7 +146,8 @@ impl Engine {
 
     async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let mut filter = RunFilter { known, ..asked.filter };
+        let filter = self.searching(asked.filter, Purpose::Count).await?;
+        let mut filter = RunFilter { known, ..filter };
         let mut count = 0;
         loop {
             let part = self.node.store.count_runs(filter.clone(), self.examined()).await;
@@ -170,7 +182,8 @@ impl Engine {
 
     async fn tally_runs(&self, asked: TallyRuns) -> Result<RunTally, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let filter = RunFilter { known, ..asked.filter };
+        let read = self.searching(asked.filter, Purpose::Tally).await?;
+        let filter = RunFilter { known, ..read };
         let tally = self.node.store.tally_runs(filter, self.node.limits.tally_rows).await;
         let mut tally = tally.map_err(|error| self.unreadable(&error))?;
         tally.bound(self.node.limits.tally_groups);
@@ -199,7 +212,7 @@ impl Engine {
         }
     }
 
-    fn unreadable(&self, error: &ReadError) -> CallError {
+    pub(crate) fn unreadable(&self, error: &ReadError) -> CallError {
         self.node.read_failed(error);
         CallError::Unavailable(error.to_string())
     }

@@ -323,6 +323,12 @@ pub struct RunSummary {
     pub closed_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "9")]
     pub details: ::core::option::Option<::abide_core::codec::generated::RunDetails>,
+    /// The queue whose workers run its code.
+    #[prost(string, tag = "10")]
+    pub queue: ::prost::alloc::string::String,
+    /// The run that started it as a child.
+    #[prost(message, optional, tag = "11")]
+    pub parent: ::core::option::Option<RunParent>,
 }
 impl ::prost::Name for RunSummary {
     const NAME: &'static str = "RunSummary";
@@ -332,6 +338,24 @@ impl ::prost::Name for RunSummary {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.RunSummary".into()
+    }
+}
+/// The parent of a run, which may be in another namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunParent {
+    #[prost(string, tag = "1")]
+    pub workflow: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub run: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RunParent {
+    const NAME: &'static str = "RunParent";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunParent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunParent".into()
     }
 }
 /// Selects runs. Absent fields do not filter.
@@ -351,6 +375,10 @@ pub struct RunFilter {
     pub started_before: ::core::option::Option<
         ::abide_core::codec::generated::Timestamp,
     >,
+    /// A query over fields and search attributes, such as `WorkflowType = 'order' AND Amount > 100`. Only
+    /// lists take ORDER BY, only tallies take GROUP BY. Search attributes need a namespace.
+    #[prost(string, tag = "7")]
+    pub query: ::prost::alloc::string::String,
 }
 impl ::prost::Name for RunFilter {
     const NAME: &'static str = "RunFilter";
@@ -1643,7 +1671,7 @@ impl ::prost::Name for TallyRunsResponse {
         "/abide.v1.TallyRunsResponse".into()
     }
 }
-/// Runs of one type and status.
+/// Runs of one type and status, or of one value.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunGroup {
     #[prost(uint64, tag = "1")]
@@ -1652,6 +1680,9 @@ pub struct RunGroup {
     pub status: i32,
     #[prost(string, tag = "3")]
     pub workflow_type: ::prost::alloc::string::String,
+    /// Set if the query has GROUP BY; the fields before it are then empty.
+    #[prost(message, optional, tag = "4")]
+    pub field: ::core::option::Option<FieldGroup>,
 }
 impl ::prost::Name for RunGroup {
     const NAME: &'static str = "RunGroup";
@@ -1661,6 +1692,23 @@ impl ::prost::Name for RunGroup {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.RunGroup".into()
+    }
+}
+/// Runs that have the same value of the field by which they are counted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldGroup {
+    /// As text; absent for runs that have no value.
+    #[prost(string, optional, tag = "1")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for FieldGroup {
+    const NAME: &'static str = "FieldGroup";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FieldGroup".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FieldGroup".into()
     }
 }
 /// Counts waits by kind and by the interval in which they end. Waits without an end are not counted.
@@ -2039,7 +2087,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2091,6 +2139,12 @@ pub mod numbered_call {
         TallyRuns(super::TallyRunsRequest),
         #[prost(message, tag = "82")]
         TallyWaits(super::TallyWaitsRequest),
+        #[prost(message, tag = "90")]
+        CreateSearchAttribute(super::CreateSearchAttributeRequest),
+        #[prost(message, tag = "91")]
+        ListSearchAttributes(super::ListSearchAttributesRequest),
+        #[prost(message, tag = "92")]
+        DeleteSearchAttribute(super::DeleteSearchAttributeRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -2130,7 +2184,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2170,6 +2224,8 @@ pub mod numbered_answer {
         RunTally(super::TallyRunsResponse),
         #[prost(message, tag = "82")]
         WaitTally(super::TallyWaitsResponse),
+        #[prost(message, tag = "90")]
+        SearchAttributes(super::SearchAttributesResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -2228,6 +2284,95 @@ impl ::prost::Name for HistoryRows {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.HistoryRows".into()
+    }
+}
+/// Registers a search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSearchAttributeRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// A letter, then letters, digits and `_`.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(enumeration = "AttributeKind", tag = "3")]
+    pub kind: i32,
+}
+impl ::prost::Name for CreateSearchAttributeRequest {
+    const NAME: &'static str = "CreateSearchAttributeRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CreateSearchAttributeRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CreateSearchAttributeRequest".into()
+    }
+}
+/// Lists search attributes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSearchAttributesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListSearchAttributesRequest {
+    const NAME: &'static str = "ListSearchAttributesRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListSearchAttributesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListSearchAttributesRequest".into()
+    }
+}
+/// Removes a search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteSearchAttributeRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeleteSearchAttributeRequest {
+    const NAME: &'static str = "DeleteSearchAttributeRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DeleteSearchAttributeRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DeleteSearchAttributeRequest".into()
+    }
+}
+/// All search attributes of the namespace, by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchAttributesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub attributes: ::prost::alloc::vec::Vec<SearchAttribute>,
+}
+impl ::prost::Name for SearchAttributesResponse {
+    const NAME: &'static str = "SearchAttributesResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SearchAttributesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SearchAttributesResponse".into()
+    }
+}
+/// A search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchAttribute {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(enumeration = "AttributeKind", tag = "2")]
+    pub kind: i32,
+}
+impl ::prost::Name for SearchAttribute {
+    const NAME: &'static str = "SearchAttribute";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SearchAttribute".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SearchAttribute".into()
     }
 }
 /// What a start does if the workflow has an open run. Default: REJECT.
@@ -2336,6 +2481,56 @@ impl NodeStanding {
             "NODE_STANDING_GONE" => Some(Self::Gone),
             "NODE_STANDING_SILENT" => Some(Self::Silent),
             "NODE_STANDING_UNREADABLE" => Some(Self::Unreadable),
+            _ => None,
+        }
+    }
+}
+/// The type of a search attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AttributeKind {
+    Unspecified = 0,
+    /// One text, compared as a whole.
+    Keyword = 1,
+    /// Several texts, each compared as a whole.
+    KeywordList = 2,
+    /// A text that is found by its words.
+    Text = 3,
+    /// A whole number of 64 bits.
+    Int = 4,
+    Double = 5,
+    Bool = 6,
+    /// A point in time, as text of RFC 3339.
+    Time = 7,
+}
+impl AttributeKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ATTRIBUTE_KIND_UNSPECIFIED",
+            Self::Keyword => "ATTRIBUTE_KIND_KEYWORD",
+            Self::KeywordList => "ATTRIBUTE_KIND_KEYWORD_LIST",
+            Self::Text => "ATTRIBUTE_KIND_TEXT",
+            Self::Int => "ATTRIBUTE_KIND_INT",
+            Self::Double => "ATTRIBUTE_KIND_DOUBLE",
+            Self::Bool => "ATTRIBUTE_KIND_BOOL",
+            Self::Time => "ATTRIBUTE_KIND_TIME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ATTRIBUTE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ATTRIBUTE_KIND_KEYWORD" => Some(Self::Keyword),
+            "ATTRIBUTE_KIND_KEYWORD_LIST" => Some(Self::KeywordList),
+            "ATTRIBUTE_KIND_TEXT" => Some(Self::Text),
+            "ATTRIBUTE_KIND_INT" => Some(Self::Int),
+            "ATTRIBUTE_KIND_DOUBLE" => Some(Self::Double),
+            "ATTRIBUTE_KIND_BOOL" => Some(Self::Bool),
+            "ATTRIBUTE_KIND_TIME" => Some(Self::Time),
             _ => None,
         }
     }
@@ -2802,7 +2997,7 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CountRuns"));
             self.inner.unary(req, path, codec).await
         }
-        /// Counts runs by status and type.
+        /// Counts runs by status and type, or by the field after GROUP BY of their query.
         pub async fn tally_runs(
             &mut self,
             request: impl tonic::IntoRequest<super::TallyRunsRequest>,
@@ -3002,6 +3197,81 @@ pub mod abide_client {
                 .insert(GrpcMethod::new("abide.v1.Abide", "ReportAttempt"));
             self.inner.unary(req, path, codec).await
         }
+        /// Registers a search attribute of a namespace. Idempotent.
+        pub async fn create_search_attribute(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/CreateSearchAttribute",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "CreateSearchAttribute"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the search attributes of a namespace.
+        pub async fn list_search_attributes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSearchAttributesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ListSearchAttributes",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ListSearchAttributes"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes a search attribute of a namespace. Runs keep the values that they have. Idempotent.
+        pub async fn delete_search_attribute(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/DeleteSearchAttribute",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "DeleteSearchAttribute"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Carries many calls on one stream, several per frame, answered in any order. SDKs use this.
         pub async fn calls(
             &mut self,
@@ -3164,7 +3434,7 @@ pub mod abide_server {
             tonic::Response<super::CountRunsResponse>,
             tonic::Status,
         >;
-        /// Counts runs by status and type.
+        /// Counts runs by status and type, or by the field after GROUP BY of their query.
         async fn tally_runs(
             &self,
             request: tonic::Request<super::TallyRunsRequest>,
@@ -3231,6 +3501,30 @@ pub mod abide_server {
             request: tonic::Request<super::ReportAttemptRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportAttemptResponse>,
+            tonic::Status,
+        >;
+        /// Registers a search attribute of a namespace. Idempotent.
+        async fn create_search_attribute(
+            &self,
+            request: tonic::Request<super::CreateSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        >;
+        /// Lists the search attributes of a namespace.
+        async fn list_search_attributes(
+            &self,
+            request: tonic::Request<super::ListSearchAttributesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        >;
+        /// Removes a search attribute of a namespace. Runs keep the values that they have. Idempotent.
+        async fn delete_search_attribute(
+            &self,
+            request: tonic::Request<super::DeleteSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the Calls method.
@@ -4437,6 +4731,141 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportAttemptSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/CreateSearchAttribute" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateSearchAttributeSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::CreateSearchAttributeRequest>
+                    for CreateSearchAttributeSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateSearchAttributeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::create_search_attribute(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateSearchAttributeSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ListSearchAttributes" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSearchAttributesSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::ListSearchAttributesRequest>
+                    for ListSearchAttributesSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSearchAttributesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::list_search_attributes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSearchAttributesSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/DeleteSearchAttribute" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteSearchAttributeSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::DeleteSearchAttributeRequest>
+                    for DeleteSearchAttributeSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteSearchAttributeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::delete_search_attribute(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteSearchAttributeSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

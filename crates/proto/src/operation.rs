@@ -5,8 +5,9 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
-        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+        CreateSearchAttribute, DeleteSearchAttribute, Describe, History, ListNodes, ListRuns,
+        ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair, ReportAttempt,
+        RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
     },
     tally::{TallyRuns, TallyWaits},
 };
@@ -59,6 +60,9 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
         ReadOperation::TallyRuns(asked) => Asked::TallyRuns(asked.into()),
         ReadOperation::TallyWaits(asked) => Asked::TallyWaits(asked.into()),
+        ReadOperation::CreateSearchAttribute(asked) => Asked::CreateSearchAttribute(asked.into()),
+        ReadOperation::ListSearchAttributes(asked) => Asked::ListSearchAttributes(asked.into()),
+        ReadOperation::DeleteSearchAttribute(asked) => Asked::DeleteSearchAttribute(asked.into()),
     }
 }
 
@@ -87,6 +91,9 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
         Asked::TallyRuns(asked) => TallyRuns::try_from(asked)?.into(),
         Asked::TallyWaits(asked) => TallyWaits::try_from(asked)?.into(),
+        Asked::CreateSearchAttribute(asked) => CreateSearchAttribute::try_from(asked)?.into(),
+        Asked::ListSearchAttributes(asked) => ListSearchAttributes::try_from(asked)?.into(),
+        Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
     })
 }
 
@@ -109,6 +116,7 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
         Ok(AnyAnswer::RunTally(answer)) => Answer::RunTally(answer.into()),
         Ok(AnyAnswer::WaitTally(answer)) => Answer::WaitTally(answer.into()),
+        Ok(AnyAnswer::SearchAttributes(answer)) => Answer::SearchAttributes(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
@@ -137,5 +145,6 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
         Answer::RunTally(answer) => AnyAnswer::RunTally(answer.try_into()?),
         Answer::WaitTally(answer) => AnyAnswer::WaitTally(answer.try_into()?),
+        Answer::SearchAttributes(answer) => AnyAnswer::SearchAttributes(answer.try_into()?),
     }))
 }

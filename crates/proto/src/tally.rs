@@ -61,9 +61,15 @@ impl TryFrom<wire::TallyWaitsRequest> for TallyWaits {
 
 impl From<RunTally> for wire::TallyRunsResponse {
     fn from(RunTally { groups, more }: RunTally) -> Self {
-        let group = |(group, count): (RunGroup, u64)| {
-            let RunGroup { status, workflow_type } = group;
-            wire::RunGroup { count, status: wire::RunStatus::from(status).into(), workflow_type }
+        let group = |(group, count): (RunGroup, u64)| match group {
+            RunGroup::Type { status, workflow_type } => {
+                let status = wire::RunStatus::from(status).into();
+                wire::RunGroup { count, status, workflow_type, field: None }
+            }
+            RunGroup::Value(value) => {
+                let field = Some(wire::FieldGroup { value });
+                wire::RunGroup { count, field, ..wire::RunGroup::default() }
+            }
         };
         Self { groups: groups.into_iter().map(group).collect(), more }
     }
@@ -73,9 +79,12 @@ impl TryFrom<wire::TallyRunsResponse> for RunTally {
     type Error = InvalidField;
 
     fn try_from(wire: wire::TallyRunsResponse) -> Result<Self, InvalidField> {
-        let group = |wire::RunGroup { count, status, workflow_type }| {
+        let group = |wire::RunGroup { count, status, workflow_type, field }| {
+            if let Some(wire::FieldGroup { value }) = field {
+                return Ok((RunGroup::Value(value), count));
+            }
             let status: RunStatus = case::<_, wire::RunStatus>("status", status)?;
-            Ok((RunGroup { status, workflow_type }, count))
+            Ok((RunGroup::Type { status, workflow_type }, count))
         };
         let groups = wire.groups.into_iter().map(group).collect::<Result<_, _>>();
         Ok(Self { groups: groups.map_err(in_groups)?, more: wire.more })

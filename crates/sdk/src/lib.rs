@@ -10,6 +10,7 @@
 //! - [`approval`] asks people, and collects their decisions.
 //! - [`definition`] says what a workflow is made of, [`arguments`] what callers may pass,
 //!   [`payload`] how data is encoded, [`Error`] what can go wrong.
+//! - [`search`] has the typed names of search attributes.
 //! - [`interceptor`] sees what goes in and out of clients and workers, and carries headers along.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
 //! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
@@ -58,6 +59,7 @@ pub mod replay;
 mod retry;
 mod returned;
 mod saga;
+pub mod search;
 pub mod select_macro;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use abide_core::{
     limits::InvalidField,
     operation::{
-        AwaitClose, AwaitUpdate, Cancel, CountRuns, Describe, ListNodes, ListRuns, ListWaits,
-        Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate,
-        Unpause, Update,
+        AwaitClose, AwaitUpdate, Cancel, CountRuns, CreateSearchAttribute, DeleteSearchAttribute,
+        Describe, ListNodes, ListRuns, ListSearchAttributes, ListWaits, Operation, Pause, Query,
+        Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause, Update,
     },
     tally::{TallyRuns, TallyWaits},
 };
@@ -198,6 +198,27 @@ impl Abide for Service {
         request: Request<messages::TallyWaitsRequest>,
     ) -> Result<Response<messages::TallyWaitsResponse>, Status> {
         self.ask::<TallyWaits, _>(request).await
+    }
+
+    async fn create_search_attribute(
+        &self,
+        request: Request<messages::CreateSearchAttributeRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<CreateSearchAttribute, _>(request).await
+    }
+
+    async fn list_search_attributes(
+        &self,
+        request: Request<messages::ListSearchAttributesRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<ListSearchAttributes, _>(request).await
+    }
+
+    async fn delete_search_attribute(
+        &self,
+        request: Request<messages::DeleteSearchAttributeRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<DeleteSearchAttribute, _>(request).await
     }
 
     async fn list_waits(

@@ -31,8 +31,10 @@ struct Migration {
 
 /// What each version of the schema adds to the previous one; the first entry creates version 1.
 /// Existing entries never change.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 },
+    Migration { sql: include_str!("migrations/0002_search.sql"), oldest: 1 },
+];
 
 /// Marks a schema as ours. Its single row holds the version, and the oldest version that a program
 /// must know to use it.

@@ -18,12 +18,14 @@ use bytes::Bytes;
 use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
-        RegistryRow, RunKey, RunRow, ShardRow, SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        AttributeRow, DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow,
+        OutboxRow, RegistryRow, RunKey, RunRow, ShardRow, SnapshotRow, Swept, TaskKey, TaskRow,
+        WaitRow,
     },
 };
 
 mod read;
+mod runs;
 mod write;
 
 /// All rows of a store. Cloning takes a snapshot.
@@ -39,6 +41,7 @@ pub struct Tables {
     tasks: BTreeMap<(ShardId, TaskKey), TaskRow>,
     due: BTreeMap<(ShardId, DueKey), DueRow>,
     waits: BTreeMap<(ShardId, RunId, Bytes), WaitRow>,
+    attributes: BTreeMap<(ShardId, RunId, String, Bytes), AttributeRow>,
     outbox: BTreeMap<(ShardId, RunId, u64), OutboxRow>,
     inbox: BTreeMap<(ShardId, RunId, u64), InboxRow>,
     registry: BTreeMap<String, RegistryRow>,

@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod message;
 mod read;
+mod search;
 mod start;
 mod watch;
 
@@ -26,6 +27,9 @@ pub use self::{
     read::{
         Count, CountRuns, History, HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, RunRows,
         WaitRows,
+    },
+    search::{
+        CreateSearchAttribute, DeleteSearchAttribute, ListSearchAttributes, SearchAttributes,
     },
     start::{Begin, ConflictPolicy, Start, StartUpdate, Started},
     watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
@@ -237,6 +241,9 @@ operations! {
         ListNodes -> Nodes: Viewer, Repeatable, Small;
         TallyRuns -> RunTally: Viewer, Repeatable, Built;
         TallyWaits -> WaitTally: Viewer, Repeatable, Built;
+        CreateSearchAttribute -> SearchAttributes: Operator, Changes, Small;
+        ListSearchAttributes -> SearchAttributes: Viewer, Repeatable, Small;
+        DeleteSearchAttribute -> SearchAttributes: Operator, Changes, Small;
     }
 }
 
@@ -262,6 +269,7 @@ answers! {
         Nodes(Nodes),
         RunTally(RunTally),
         WaitTally(WaitTally),
+        SearchAttributes(SearchAttributes),
     }
 }
 
@@ -300,7 +308,10 @@ impl AnyOperation {
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
                 | ReadOperation::TallyRuns(_)
-                | ReadOperation::TallyWaits(_) => false,
+                | ReadOperation::TallyWaits(_)
+                | ReadOperation::CreateSearchAttribute(_)
+                | ReadOperation::ListSearchAttributes(_)
+                | ReadOperation::DeleteSearchAttribute(_) => false,
             },
         }
     }

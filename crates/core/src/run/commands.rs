@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use super::{KnownUpdate, Phase, Run, activity, apply, close, draft::Draft, update};
+use super::{KnownUpdate, Phase, Run, activity, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
     event::{
@@ -19,7 +19,8 @@ use crate::{
     },
     ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId, WorkflowId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
-    payload::{PayloadMap, map_size, size},
+    payload::{self, PayloadMap, map_size, size},
+    search::attribute,
 };
 
 /// A command that is invalid in the run's state.
@@ -202,7 +203,9 @@ impl CommandLedger<'_> {
             }
             Ask::UpsertSearchAttributes(changes) => {
                 let (field, before) = ("search attributes", &run.spec.search_attributes);
-                check_upsert(self.limits, field, &mut self.search_attributes, before, changes)
+                check_upsert(self.limits, field, &mut self.search_attributes, before, changes)?;
+                let all = self.search_attributes.as_ref().unwrap_or(before);
+                attribute::check_entries(all, self.limits).map_err(|invalid| invalid.to_string())
             }
             Ask::UpsertMemo(changes) => {
                 check_upsert(self.limits, "memo", &mut self.memo, &run.spec.memo, changes)
@@ -321,7 +324,7 @@ fn check_upsert(
 ) -> Result<(), String> {
     let all = changed.get_or_insert_with(|| before.clone());
     let size = map_size(all).bytes;
-    apply::merge(all, changes);
+    payload::merge(all, changes);
     if map_size(all).bytes <= size {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use crate::{
     Timestamp,
     list::{RunStatus, Wait},
     payload::{PayloadError, PayloadValue},
+    search::SearchAttribute,
 };
 
 /// The state of a run at one moment.
@@ -68,6 +69,7 @@ pub struct Description {
     /// The updates that have no outcome yet.
     pub updates: Vec<UpdateId>,
     memo: PayloadMap,
+    search_attributes: PayloadMap,
 }
 
 impl Description {
@@ -98,10 +100,24 @@ impl Description {
             children: shown.children.into_iter().map(Into::into).collect(),
             updates: shown.updates,
             memo: shown.memo,
+            search_attributes: shown.search_attributes,
         }
     }
 
-    /// A named value of the run's memo, as its start has set it.
+    /// A search attribute of the run, if it is set.
+    pub fn search_attribute<T: PayloadValue>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Option<Result<T, PayloadError>> {
+        attribute.of(&self.search_attributes)
+    }
+
+    /// The names of all search attributes that the run has.
+    pub fn search_attribute_names(&self) -> impl Iterator<Item = &str> {
+        self.search_attributes.keys().map(String::as_str)
+    }
+
+    /// A named value of the run's memo, as its start or its code has set it.
     pub fn memo<T: PayloadValue>(&self, name: &str) -> Option<Result<T, PayloadError>> {
         crate::list::decoded(&self.memo, name)
     }

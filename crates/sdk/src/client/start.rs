@@ -11,7 +11,7 @@ use abide_core::{
     event::{self, RunSpec, SignalReceived},
     ids::{Key, WorkflowId},
     operation::{self, Begin, Started},
-    payload::Payloads,
+    payload::{PayloadMap, Payloads},
     time::Timestamp,
 };
 
@@ -22,6 +22,7 @@ use crate::{
     payload::{PayloadError, PayloadValue},
     policy::{ConflictPolicy, ReusePolicy},
     retry::RetryPolicy,
+    search::AttributeChange,
     worker::DEFAULT_QUEUE,
 };
 
@@ -134,6 +135,18 @@ impl<W> Start<W> {
             }),
             Err(error) => {
                 self.call = self.call.and(Err(error.of(format!("memo {name}"))));
+                self
+            }
+        }
+    }
+
+    /// Sets a search attribute of the run, by which lists find it at once.
+    pub fn search_attribute(mut self, change: AttributeChange) -> Self {
+        let mut changed = PayloadMap::new();
+        match change.add_to(&mut changed) {
+            Ok(()) => self.with(|call| call.spec.search_attributes.extend(changed)),
+            Err(error) => {
+                self.call = self.call.and(Err(error));
                 self
             }
         }

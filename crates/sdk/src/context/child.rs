@@ -24,6 +24,7 @@ use crate::{
     payload::{PayloadError, PayloadValue},
     policy::{ParentClosePolicy, ReusePolicy},
     retry::RetryPolicy,
+    search::AttributeChange,
 };
 
 /// A call of a child; see [`Context::child`](super::Context::child). Awaiting it returns the
@@ -148,6 +149,14 @@ impl<C: Workflow> ChildCall<C> {
         match value.to_payload() {
             Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
             Err(error) => self.unsendable = Some(error.of(format!("memo {name}"))),
+        }
+        self
+    }
+
+    /// Sets a search attribute of the child's run.
+    pub fn search_attribute(mut self, change: AttributeChange) -> Self {
+        if let Err(error) = change.add_to(&mut self.spec.spec.search_attributes) {
+            self.unsendable = Some(error);
         }
         self
     }

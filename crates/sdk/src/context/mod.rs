@@ -24,6 +24,7 @@ use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time:
 use abide_core::{
     event::RunStarted,
     ids::{RunId, WorkflowId},
+    payload::{Payload, PayloadMap},
     time::Timestamp,
 };
 use uuid::Uuid;
@@ -57,6 +58,7 @@ use crate::{
     failure::Failure,
     interceptor,
     payload::{self, PayloadValue},
+    search::{AttributeChange, SearchAttribute},
 };
 
 /// The key of the condition that no handler runs.
@@ -294,6 +296,43 @@ impl<W> Context<W> {
     #[track_caller]
     pub fn deprecate_patch(&self, change: &'static str) {
         self.call_site().follows_alone(change);
+    }
+
+    /// Sets or removes search attributes of the run, by which lists find it as soon as the task is
+    /// completed. They must be registered in the namespace with their types, or the task fails and is
+    /// tried again later.
+    #[track_caller]
+    pub fn upsert_search_attributes(
+        &self,
+        changes: impl IntoIterator<Item = AttributeChange>,
+    ) -> Result<()> {
+        let mut all = PayloadMap::new();
+        changes.into_iter().try_for_each(|change| change.add_to(&mut all))?;
+        self.call_site().upsert_search_attributes(all);
+        Ok(())
+    }
+
+    /// The value of a search attribute of the run, as its start or its code has set it.
+    pub fn search_attribute<T: PayloadValue>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.board.search_attributes(|all| attribute.of(all)).transpose()?)
+    }
+
+    /// Sets a named value that is shown with the run.
+    #[track_caller]
+    pub fn upsert_memo<T: PayloadValue>(&self, name: impl Into<String>, value: &T) -> Result<()> {
+        let name = name.into();
+        let payload = value.to_payload().map_err(|error| error.of(format!("memo {name}")))?;
+        self.call_site().upsert_memo([(name, payload.unwrap_or_default())].into());
+        Ok(())
+    }
+
+    /// Removes a named value that is shown with the run.
+    #[track_caller]
+    pub fn remove_memo(&self, name: impl Into<String>) {
+        self.call_site().upsert_memo([(name.into(), Payload::default())].into());
     }
 
     /// The time of the current task: the same on replay.

@@ -33,6 +33,36 @@ pub struct RunCount {
     pub runs: u64,
 }
 
+/// How many runs have each value of the field that a query names with `GROUP BY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCounts {
+    /// The values that any runs have.
+    pub groups: Vec<FieldCount>,
+    /// There are more runs than were examined, so that only some are counted.
+    pub more: bool,
+}
+
+/// How many runs have one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCount {
+    /// The value as text; none for runs that have no value.
+    pub value: Option<String>,
+    /// How many runs there are.
+    pub runs: u64,
+}
+
+impl FieldCounts {
+    pub(crate) fn of(tally: RunTally) -> Self {
+        let count = |(group, runs)| match group {
+            RunGroup::Value(value) => Some(FieldCount { value, runs }),
+            RunGroup::Type { .. } => None,
+        };
+        Self { groups: tally.groups.into_iter().filter_map(count).collect(), more: tally.more }
+    }
+}
+
 /// How many waits of each kind end in each interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -107,10 +137,12 @@ impl WaitIntervals {
 
 impl RunCounts {
     pub(crate) fn of(tally: RunTally) -> Self {
-        let count = |(group, runs): (RunGroup, u64)| {
-            let RunGroup { status, workflow_type } = group;
-            RunCount { status: status.into(), workflow_type, runs }
+        let count = |(group, runs)| match group {
+            RunGroup::Type { status, workflow_type } => {
+                Some(RunCount { status: status.into(), workflow_type, runs })
+            }
+            RunGroup::Value(_) => None,
         };
-        Self { groups: tally.groups.into_iter().map(count).collect(), more: tally.more }
+        Self { groups: tally.groups.into_iter().filter_map(count).collect(), more: tally.more }
     }
 }

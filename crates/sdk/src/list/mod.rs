@@ -9,7 +9,7 @@ mod wait;
 
 pub(crate) use self::wait::decoded;
 pub use self::{
-    count::{RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
+    count::{FieldCount, FieldCounts, RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
     position::{ParsePositionError, RunPosition, WaitPosition},
     run::{RunFilter, RunRow},
     status::{RunStatus, WaitEnd, WaitKind},

@@ -8,7 +8,7 @@ use abide_core::{
     dispatch::Worker,
     effect::EffectOutcome,
     event::{Body, Fact},
-    ids::{EventNumber, RunId, SessionId, StartId, WorkflowKey},
+    ids::{EventNumber, NamespaceId, RunId, SessionId, StartId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
     report::{Report, TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
@@ -19,7 +19,9 @@ use abide_store::{
     rows::{DueKey, Loaded, LogLimit, LogRow, RunKey},
 };
 
-use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
+use super::{
+    Shard, attributes::Unread, backlog::Refill, repair::Repair, request::Request, start::StartScan,
+};
 use crate::{
     cache::{Entry, Recent},
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
@@ -42,6 +44,7 @@ pub(super) enum Reading {
     WaitsOf(RunId, Box<Repair>),
     StartScan(Box<StartScan>),
     Carried(Box<CarryOver>),
+    Registered(NamespaceId, Box<Unread>),
 }
 
 /// Work to do once its run is in memory.
@@ -144,6 +147,9 @@ impl Shard {
             }
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
+            (Reading::Registered(namespace, asked), Fetched::Registered(row)) => {
+                self.registered_read(&namespace, *asked, row);
+            }
             // The driver answered a different read: nothing in memory can be trusted.
             _ => self.reset(),
         }

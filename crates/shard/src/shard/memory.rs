@@ -14,6 +14,7 @@ use abide_store::rows::TaskKey;
 use super::{
     absent::Absent,
     attempts::HandedAttempt,
+    attributes::Registered,
     backlog::HeldQueues,
     due::QuietRuns,
     load::{HeadSearch, Load, Reading, Todo},
@@ -61,6 +62,8 @@ pub(super) struct Memory {
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
+    /// Which search attributes there are.
+    pub(super) registered: Registered,
 }
 
 impl Memory {
@@ -89,6 +92,7 @@ impl Memory {
             quiet: QuietRuns::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
+            registered: Registered::default(),
         }
     }
 }

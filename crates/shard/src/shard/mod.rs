@@ -8,6 +8,7 @@
 //! - `close`: handing the shard over, and withholding work without a valid lease.
 //! - `load`: finding runs and folding their logs.
 //! - `absent`: evicted runs with work in flight.
+//! - `attributes`: search attributes in requests, which must be registered.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: offers, task rows that wait in the store, attempts that workers
@@ -40,6 +41,7 @@ use crate::{
 
 mod absent;
 mod attempts;
+mod attributes;
 mod backlog;
 mod close;
 mod due;

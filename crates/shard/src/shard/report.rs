@@ -75,8 +75,11 @@ impl Shard {
         run: RunId,
         ticket: Ticket,
         token: TaskToken,
-        completion: Box<TaskCompletion>,
+        mut completion: Box<TaskCompletion>,
     ) {
+        if !self.check_attributes(run, ticket, &token, &mut completion.commands) {
+            return;
+        }
         let wanted = self.carried_events(run, &completion);
         if wanted.is_empty() {
             return self.finish_task(run, ticket, &token, *completion, Vec::new());

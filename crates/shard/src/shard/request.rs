@@ -114,6 +114,11 @@ impl Shard {
                 }
             }
         }
+        self.with_attributes(ticket, request);
+    }
+
+    /// Serves a valid request with its run.
+    pub(super) fn route(&mut self, ticket: Ticket, request: Request) {
         let (workflow, run) = request.place();
         let workflow = workflow.clone();
         let todo = Todo::Request(ticket, request);

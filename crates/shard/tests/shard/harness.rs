@@ -21,6 +21,7 @@ use abide_core::{
     payload::Payload,
     report::{Report, ReportAnswer, TaskCompletion, TaskToken},
     run::{Description, Run},
+    search::Definitions,
     time::Timestamp,
 };
 use abide_shard::{
@@ -242,6 +243,11 @@ impl World {
                 let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
                 let rows = tables.waits(&filter, limit);
                 Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+            }
+            Fetch::Registered(namespace) => {
+                let name = Definitions::registry_name(&namespace);
+                let rows = tables.registry(&name);
+                Fetched::Registered(rows.into_iter().find(|row| row.name == name))
             }
             Fetch::Stranded(after, limit) => {
                 Fetched::Stranded(tables.stranded(shard, after, limit))

@@ -5,6 +5,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::session::{Call, Param};
 
+pub(crate) mod attributes;
 mod conditions;
 pub(crate) mod due;
 pub(crate) mod inbox;
@@ -12,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod runs;
+pub(crate) mod search;
 pub(crate) mod shards;
 pub(crate) mod snapshots;
 pub(crate) mod tasks;
@@ -36,6 +38,9 @@ pub(crate) const WRITES: &[&str] = &[
     due::DELETE,
     waits::PUT,
     waits::DELETE,
+    attributes::PUT,
+    attributes::DELETE,
+    attributes::DELETE_ALL,
     outbox::PUT,
     outbox::DELETE,
     inbox::PUT,

@@ -118,6 +118,7 @@ fn size(batch: &Batch) -> usize {
         Write::PutWait(row) => row.details.len(),
         Write::PutOutbox(row) => row.effect.len(),
         Write::PutInbox(row) => row.outcome.len(),
+        Write::PutAttribute(row) => row.name.len() + row.value.len(),
         Write::Claim { .. }
         | Write::DeleteRun(_)
         | Write::PutTask(_)
@@ -125,6 +126,7 @@ fn size(batch: &Batch) -> usize {
         | Write::PutDue(_)
         | Write::DeleteDue(_)
         | Write::DeleteWait { .. }
+        | Write::DeleteAttribute { .. }
         | Write::DeleteOutbox { .. }
         | Write::DeleteInbox { .. }
         | Write::DeleteInboxBefore(_) => 0,

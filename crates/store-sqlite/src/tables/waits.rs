@@ -311,7 +311,8 @@ mod tests {
     fn an_approval_is_found_among_many_timers() {
         static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../migrations/0001_tables.sql")).unwrap();
+        let migrations = crate::open::MIGRATIONS;
+        migrations.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
         connection.execute_batch("BEGIN").unwrap();
         let shard = ShardId::new(1).unwrap();
         for number in 0..10_000 {

@@ -181,7 +181,7 @@ fn tallies(store: &dyn Store) {
     let count = u64::try_from(runs.values().filter(of_type).count()).expect("few rows");
     let filter = RunFilter { workflow_type: Some("T".to_owned()), ..RunFilter::default() };
     let tally = read(store.tally_runs(filter.clone(), runs.len()));
-    let expected = RunGroup { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
+    let expected = RunGroup::Type { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
     let groups = [(expected.clone(), count)].into();
     assert_eq!(tally, RunTally { groups, more: false });
     let some = read(store.tally_runs(filter, runs.len() - 1));

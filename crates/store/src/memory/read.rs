@@ -8,16 +8,16 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{RunGroup, RunTally, TallyWaits, WaitTally},
+    tally::{TallyWaits, WaitTally},
     time::Timestamp,
 };
 
 use crate::{
-    RunFilter, WaitFilter, WaitPosition, WorkflowRuns,
+    WaitFilter, WaitPosition, WorkflowRuns,
     memory::Tables,
     rows::{
-        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
-        RegistryRow, RunKey, RunPosition, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunKey, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -115,50 +115,6 @@ impl Tables {
     /// Result of an effect, if it has been applied.
     pub fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Option<InboxRow> {
         self.inbox.get(&(shard, source, number)).cloned()
-    }
-
-    /// Runs of all shards, newest first.
-    pub fn runs(&self, filter: &RunFilter, limit: usize) -> Vec<RunRow> {
-        let mut rows: Vec<_> =
-            self.runs.values().filter(|row| filter.matches(row)).cloned().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
-        rows.truncate(limit);
-        rows
-    }
-
-    /// Runs of all shards, newest first, as far as one read goes.
-    pub fn part_of_runs(&self, filter: &RunFilter, limit: ListLimit) -> ListPart<Vec<RunRow>> {
-        let end = self.end_of_part(filter, limit.examined);
-        let mut found = self.runs(filter, limit.rows);
-        found.retain(|row| end.is_none_or(|end| row.position() >= end));
-        let Ok(part) = limit.part(found.into_iter().map(Ok::<_, Infallible>), end);
-        part
-    }
-
-    /// Number of runs that match the filter, among at most `examined`.
-    pub fn count_runs(&self, filter: &RunFilter, examined: usize) -> ListPart<u64> {
-        let next = self.end_of_part(filter, examined);
-        let within = |row: &&RunRow| next.is_none_or(|end| row.position() >= end);
-        let found = self.runs.values().filter(within).filter(|row| filter.matches(row));
-        ListPart { found: found.map(|_| 1).sum(), next }
-    }
-
-    /// Position of the last of so many runs that are examined; `None` if there are fewer.
-    fn end_of_part(&self, filter: &RunFilter, examined: usize) -> Option<RunPosition> {
-        let rows = self.runs(&filter.span(), examined.max(1));
-        rows.last().filter(|_| rows.len() >= examined).map(RunRow::position)
-    }
-
-    /// Counts runs by status and type among the newest `rows`.
-    pub fn tally_runs(&self, filter: &RunFilter, rows: usize) -> RunTally {
-        let span = filter.span();
-        let mut runs: Vec<_> = self.runs.values().filter(|row| span.matches(row)).collect();
-        runs.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
-        let mut tally = RunTally { more: runs.len() > rows, ..RunTally::default() };
-        for row in runs.into_iter().take(rows).filter(|row| filter.matches(row)) {
-            tally.add(RunGroup::of(row), 1);
-        }
-        tally
     }
 
     /// Counts waits by interval and kind among the `rows` that end first.
