@@ -47,7 +47,8 @@ pub(crate) struct Driver {
     matched: VecDeque<Message>,
     /// Requests that have not been sent to the store yet.
     requests: VecDeque<StoreRequest>,
-    /// Runs that are being loaded.
+    /// Runs that are being loaded. Large ones count until what was then written is durable, because they
+    /// cannot leave before.
     loading: BTreeMap<RunId, OwnedSemaphorePermit>,
     /// This node no longer serves the shard.
     ended: bool,
@@ -231,7 +232,7 @@ impl Driver {
             next = self.matched.pop_front();
         }
         if !self.loading.is_empty() {
-            self.loading.retain(|run, _| self.shard.is_loading(*run));
+            self.loading.retain(|run, _| self.shard.is_arriving(*run));
         }
         let fired = self.shard.take_fired();
         if fired > 0 {

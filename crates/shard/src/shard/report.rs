@@ -38,11 +38,7 @@ impl Shard {
                     resolution: resolution.clone(),
                 })
             }
-            Report::Heartbeat(ref token, ref details) => Input::Heartbeat {
-                scheduled: token.scheduled,
-                start: token.start,
-                details: details.clone(),
-            },
+            Report::Heartbeat(ref token, ref details) => self.heartbeat(token, details.clone()),
             Report::DetachAttempt(ref token) => {
                 Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
             }
