@@ -73,8 +73,8 @@ pub struct Limits {
     pub task_timeout: Duration,
     /// Minimum interval between two heartbeats that are written.
     pub heartbeat_write_interval: Duration,
-    /// Bytes of memory of a heartbeat that is kept in memory until then; a larger one is written at
-    /// once.
+    /// Bytes of memory of a shard's heartbeats that are not written yet. Without room for more, only the
+    /// time of a heartbeat is kept until its attempt may write again.
     pub heartbeat_bytes: usize,
     /// How long a worker may take to present its attempts after its stream was lost or a restart.
     pub session_grace: Duration,
@@ -163,7 +163,7 @@ impl Default for Limits {
             carried_key_bytes: 1 << 20,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
-            heartbeat_bytes: 16 << 10,
+            heartbeat_bytes: 1 << 20,
             session_grace: Duration::from_secs(5),
             run_waiters: 10_000,
             cached_runs: 64,

@@ -1,5 +1,6 @@
 //! The source of time. State machines never read a clock; the driver does, and only here.
 
+mod ahead;
 mod bell;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 };
 
 use abide_core::time::Timestamp;
+pub use ahead::AheadClock;
 use bell::Bell;
 use tokio::sync::watch;
 

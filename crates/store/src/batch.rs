@@ -92,3 +92,31 @@ pub enum Write {
     /// Deletes all results older than this.
     DeleteInboxBefore(Timestamp),
 }
+
+impl Batch {
+    /// Approximate size in bytes: its blobs, plus a constant for each row.
+    pub fn size(&self) -> usize {
+        const ROW: usize = 200;
+        let blobs = |write: &Write| match write {
+            Write::AppendLog(row) => row.events.len() + row.notes.len(),
+            Write::PutSnapshot(row) => row.state.len(),
+            Write::PutRun(row) => row.details.len(),
+            Write::PutWait(row) => row.details.len(),
+            Write::PutOutbox(row) => row.effect.len(),
+            Write::PutInbox(row) => row.outcome.len(),
+            Write::PutAttribute(row) => row.name.len() + row.value.len(),
+            Write::Claim { .. }
+            | Write::DeleteRun(_)
+            | Write::PutTask(_)
+            | Write::DeleteTask(_)
+            | Write::PutDue(_)
+            | Write::DeleteDue(_)
+            | Write::DeleteWait { .. }
+            | Write::DeleteAttribute { .. }
+            | Write::DeleteOutbox { .. }
+            | Write::DeleteInbox { .. }
+            | Write::DeleteInboxBefore(_) => 0,
+        };
+        self.writes.iter().map(|write| ROW + blobs(write)).sum()
+    }
+}

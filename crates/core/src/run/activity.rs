@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use super::{
-    Activity, Beat, Decision, Phase, Refusal, Reply, Resolution, ResolveActivity, Run,
+    Activity, Beat, Decision, Heartbeat, Phase, Refusal, Reply, Resolution, ResolveActivity, Run,
     StartActivity, Touch, draft::Draft,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     failure::{Failure, FailureKind, TimeoutKind},
     ids::{ActivityId, EventNumber},
     note::{AttemptEnded, AttemptStarted, Note},
-    payload::{Payloads, size},
+    payload::Payloads,
     retry::{RetryDecision, RetryPolicy, RetryState},
     time::Timestamp,
 };
@@ -89,25 +89,22 @@ pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<De
 }
 
 /// A sign of life. Kept in memory; written now and then, so that the next attempt can go on from it.
-pub(super) fn heartbeat(
-    mut draft: Draft<'_>,
-    scheduled: EventNumber,
-    start: u32,
-    details: Payloads,
-) -> Result<Decision, Refusal> {
+/// Without room in memory it counts as a sign of life, and its details are those of the one before.
+pub(super) fn heartbeat(mut draft: Draft<'_>, beat: Heartbeat) -> Result<Decision, Refusal> {
+    let Heartbeat { scheduled, start, details, room } = beat;
     let at = draft.now();
     let activity = draft.run.current_attempt(scheduled, start)?;
     let cancel_requested = activity.cancel_requested;
-    let limits = draft.context.limits;
-    let pause = limits.heartbeat_write_interval;
+    let pause = draft.context.limits.heartbeat_write_interval;
     let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause))
-        || activity.awaited_since.is_some()
-        || size(&details).memory() > limits.heartbeat_bytes;
+        || activity.awaited_since.is_some();
+    let heartbeats = &mut draft.run.volatile.heartbeats;
+    let before = heartbeats.remove(scheduled).and_then(|beat| beat.details);
     if write {
-        draft.run.volatile.heartbeats.remove(&scheduled);
         draft.note(Note::Heartbeat { scheduled, start, at, details });
     } else {
-        draft.run.volatile.heartbeats.insert(scheduled, Beat { at, details });
+        let details = if room { Some(details) } else { before };
+        heartbeats.insert(scheduled, Beat { at, details });
     }
     Ok(draft.finish(Reply::Alive { cancel_requested }))
 }
@@ -289,7 +286,7 @@ fn end_attempt(
     next_at: Timestamp,
     counted: bool,
 ) {
-    let heartbeat = draft.run.volatile.heartbeats.remove(&scheduled).map(|beat| beat.details);
+    let heartbeat = draft.run.volatile.heartbeats.remove(scheduled).and_then(|beat| beat.details);
     let start = draft.run.activities.get(&scheduled).map_or(0, |activity| activity.starts);
     draft.note(Note::AttemptEnded(AttemptEnded {
         scheduled,
@@ -309,7 +306,7 @@ fn time_out(
     retry_state: RetryState,
 ) {
     let Some(activity) = draft.run.activities.get(&scheduled) else { return };
-    let beat = draft.run.volatile.heartbeats.get(&scheduled).map(|beat| beat.details.clone());
+    let beat = draft.run.volatile.heartbeats.get(scheduled).and_then(|beat| beat.details.clone());
     let failure = Failure {
         details: beat.or_else(|| activity.heartbeat.clone()).unwrap_or_default(),
         causes: activity.last_failure.clone().into_iter().collect(),
@@ -320,7 +317,7 @@ fn time_out(
 
 /// Closes the activity: the start of its last attempt, if there was one, and the close, as inputs.
 fn close(draft: &mut Draft<'_>, scheduled: EventNumber, closing: impl Into<Fact>) {
-    draft.run.volatile.heartbeats.remove(&scheduled);
+    draft.run.volatile.heartbeats.remove(scheduled);
     let started = draft.run.activities.get(&scheduled).and_then(|activity| activity.started());
     let started = started.map(|started| Body::new(ActivityStarted { scheduled, ..started }));
     draft.input_bodies(started.into_iter().chain([Body::new(closing)]));
@@ -438,7 +435,7 @@ impl Run {
 
     /// The latest sign of life that only memory knows of.
     fn alive_at(&self, scheduled: EventNumber) -> Option<Timestamp> {
-        let beat = self.volatile.heartbeats.get(&scheduled).map(|beat| beat.at);
+        let beat = self.volatile.heartbeats.get(scheduled).map(|beat| beat.at);
         Some(beat.unwrap_or(Timestamp::EPOCH).max(self.volatile.watched_since))
     }
 

@@ -227,7 +227,7 @@ impl Run {
         self.unseen = false;
         self.volatile.turn = None;
         self.volatile.admitted.clear();
-        self.volatile.heartbeats.clear();
+        self.volatile.heartbeats = Default::default();
         self.volatile.task_not_before = None;
         self.volatile.lost_starts = 0;
     }

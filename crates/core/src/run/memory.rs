@@ -1,7 +1,7 @@
 //! How much memory a run takes, roughly: what users put into it counts, and a fixed amount for each
 //! item. Bounds on buffers and caches use it; no decision that is recorded depends on it.
 
-use super::{Activity, ActivityGiven, Admitted, GivenTask, KnownUpdate, Run};
+use super::{Activity, ActivityGiven, Admitted, Beat, GivenTask, KnownUpdate, Run};
 use crate::{
     effect::{Action, Effect, RunOutcome},
     event::{ActivitySpec, Body, Fact, RunSpec, UpdateOutcome, UpdateRequest, WaitDetails},
@@ -83,6 +83,13 @@ impl ActivityGiven {
     pub fn memory(&self) -> usize {
         let heartbeat = self.heartbeat.as_ref().map_or(0, |details| size(details).memory());
         ITEM + self.spec.memory() + heartbeat
+    }
+}
+
+impl Beat {
+    /// Bytes of its details, and of itself.
+    pub fn memory(&self) -> usize {
+        ITEM + self.details.as_ref().map_or(0, |details| size(details).memory())
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) struct DrivenShard {
     pub(super) callers: BTreeMap<Ticket, ReplySender<AnyAnswer>>,
     /// Reply channels of workers that wait for an acknowledgement.
     pub(super) reporters: BTreeMap<Ticket, ReplySender<ReportAnswer>>,
-    /// Runs that are being loaded.
+    /// Runs that are being loaded. Large ones count until what was then written is durable, because they
+    /// cannot leave before.
     pub(super) loading: BTreeMap<RunId, OwnedSemaphorePermit>,
     /// When the machine wants a tick.
     pub(super) wake_at: Option<Timestamp>,
@@ -70,7 +71,7 @@ impl DrivenShard {
             self.machine.handle(moments.next(), message);
         }
         if !self.loading.is_empty() {
-            self.loading.retain(|run, _| self.machine.is_loading(*run));
+            self.loading.retain(|run, _| self.machine.is_arriving(*run));
         }
         let fired = self.machine.take_fired();
         if fired > 0 {

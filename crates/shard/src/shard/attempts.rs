@@ -4,8 +4,9 @@ use abide_core::{
     attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
     operation::{CallError, Ticket},
+    payload::Payloads,
     report::ReportAnswer,
-    run::{Input, Phase, Refusal},
+    run::{Beat, Heartbeat, Input, Phase, Refusal},
     time::Timestamp,
 };
 
@@ -33,6 +34,21 @@ impl Shard {
     pub fn holds_attempt(&self, run: RunId, scheduled: EventNumber) -> bool {
         let attempt = self.memory.attempts.get(&(run, scheduled));
         attempt.is_some_and(|attempt| attempt.lost_at.is_none())
+    }
+
+    /// A heartbeat of an attempt. Heartbeats that are not written yet are only in memory, also those of
+    /// evicted runs, so a shard has room for few large ones.
+    pub(super) fn heartbeat(&self, token: &ActivityToken, details: Payloads) -> Input {
+        let run = self.memory.cache.peek(token.run).map(|entry| &entry.run);
+        let replaced = run.and_then(|run| run.volatile.heartbeats.get(token.scheduled));
+        let others = self.in_memory_only().heartbeats - replaced.map_or(0, Beat::memory);
+        let room = others < self.limits.heartbeat_bytes;
+        Input::Heartbeat(Heartbeat {
+            scheduled: token.scheduled,
+            start: token.start,
+            details,
+            room,
+        })
     }
 
     /// The attempt is alive: puts off its pending loss. Only its worker's presentation cancels the loss,

@@ -119,6 +119,13 @@ impl Shard {
         self.memory.loads.contains_key(&run)
     }
 
+    /// Whether the log of a run is being read, or was just read for writes that keep a large run in memory.
+    pub fn is_arriving(&self, run: RunId) -> bool {
+        let durable = |batch| self.memory.pipeline.durable(batch);
+        self.is_loading(run)
+            || self.memory.cache.peek(run).is_some_and(|entry| entry.arrives(durable))
+    }
+
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
         let ticket = self.ticket();
         self.memory.reads.insert(ticket, reading);

@@ -12,7 +12,7 @@ use abide_core::{
 use abide_store::rows::TaskKey;
 
 use super::{
-    absent::Absent,
+    absent::AbsentRuns,
     attempts::HandedAttempt,
     attributes::Registered,
     backlog::HeldQueues,
@@ -39,7 +39,7 @@ pub(super) struct Memory {
     pub(super) early: Vec<(Ticket, Request)>,
     pub(super) cache: Cache,
     /// What is left of evicted runs with work in flight.
-    pub(super) absent: BTreeMap<RunId, Absent>,
+    pub(super) absent: AbsentRuns,
     /// The alarm is set that evicts a run too large to be cached.
     pub(super) resting: bool,
     pub(super) loads: BTreeMap<RunId, Load>,
@@ -75,7 +75,7 @@ impl Memory {
             begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
-            absent: BTreeMap::new(),
+            absent: AbsentRuns::default(),
             resting: false,
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),

@@ -272,7 +272,7 @@ impl Shard {
         }
         if self.others_may_write() {
             self.memory.cache = Cache::default();
-            self.memory.absent.clear();
+            self.memory.absent = Default::default();
         }
         self.memory.pipeline.seal();
         self.evict();

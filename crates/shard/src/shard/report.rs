@@ -38,9 +38,9 @@ impl Shard {
                 Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
             }
             Report::Heartbeat(token, details) => {
-                let (scheduled, start) = (token.scheduled, token.start);
+                let input = self.heartbeat(&token, details);
                 beating = Some(token);
-                Input::Heartbeat { scheduled, start, details }
+                input
             }
             Report::DetachAttempt(ActivityToken { scheduled, start, .. }) => {
                 Input::DetachAttempt { scheduled, start }

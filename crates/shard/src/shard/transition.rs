@@ -127,7 +127,7 @@ impl Shard {
             writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));
         }
         if !writes.is_empty() {
-            entry.written_in = self.memory.pipeline.push(Some(run), writes);
+            entry.written(self.memory.pipeline.push(Some(run), writes));
         }
         if let Some((at, start)) = entry.take_stale_turn_alarm() {
             self.memory.alarms.clear(at, Alarm::Turn(run, start));
