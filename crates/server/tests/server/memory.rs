@@ -7,9 +7,10 @@ use crate::support::count;
 use abide_core::{
     codec::{Wire as _, generated::UpdateRequest},
     limits::Exceeded,
-    operation::{AwaitClose, CallError, Signal},
+    operation::{AwaitClose, CallError, CreateSearchAttribute, Signal},
     payload::Payload,
     run::Refusal,
+    search::AttributeKind,
 };
 use abide_proto::{
     PROTOCOL_VERSION,
@@ -335,8 +336,15 @@ async fn calls_that_wait_are_refused_over_the_share() {
 async fn described_run(transport: &dyn Transport) {
     let mut call = start_call("hello", "hello");
     let large = Payload::new(vec![7; 60 << 10]);
-    call.spec.memo.insert("large".into(), large.clone());
-    call.spec.search_attributes.insert("large".into(), large);
+    call.spec.memo.insert("large".into(), large);
+    let create = CreateSearchAttribute {
+        namespace: call.workflow.namespace.clone(),
+        name: "large".into(),
+        kind: AttributeKind::Text,
+    };
+    ask(transport, create).await.expect("it is registered");
+    let text = Payload::new(format!("\"{}\"", "x".repeat(60 << 10)));
+    call.spec.search_attributes.insert("large".into(), text);
     ask(transport, call).await.expect("it is started");
 }
 
