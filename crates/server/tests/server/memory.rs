@@ -3,14 +3,13 @@
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
-use crate::support::count;
+use crate::support::{count, described_run};
 use abide_core::{
     codec::{Wire as _, generated::UpdateRequest},
     limits::Exceeded,
-    operation::{AwaitClose, CallError, CreateSearchAttribute, Signal},
+    operation::{AwaitClose, CallError, Signal},
     payload::Payload,
     run::Refusal,
-    search::AttributeKind,
 };
 use abide_proto::{
     PROTOCOL_VERSION,
@@ -330,22 +329,6 @@ async fn calls_that_wait_are_refused_over_the_share() {
             refused += 1;
         }
     }
-}
-
-/// A run whose description is as large as limits allow, above 120 kB.
-async fn described_run(transport: &dyn Transport) {
-    let mut call = start_call("hello", "hello");
-    let large = Payload::new(vec![7; 60 << 10]);
-    call.spec.memo.insert("large".into(), large);
-    let create = CreateSearchAttribute {
-        namespace: call.workflow.namespace.clone(),
-        name: "large".into(),
-        kind: AttributeKind::Text,
-    };
-    ask(transport, create).await.expect("it is registered");
-    let text = Payload::new(format!("\"{}\"", "x".repeat(60 << 10)));
-    call.spec.search_attributes.insert("large".into(), text);
-    ask(transport, call).await.expect("it is started");
 }
 
 /// Answers count from when they exist, so that a client which reads none of them gets few.
