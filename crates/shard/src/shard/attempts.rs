@@ -3,13 +3,13 @@
 use abide_core::{
     attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
-    operation::Ticket,
+    operation::{CallError, Ticket},
     report::ReportAnswer,
     run::{Input, Phase, Refusal},
     time::Timestamp,
 };
 
-use super::{Shard, Todo};
+use super::{Shard, Todo, Unanswered};
 use crate::alarm::Alarm;
 
 /// An attempt of an activity that a worker has.
@@ -112,6 +112,7 @@ impl Shard {
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
+        self.end_presentations(session);
         for (run, start) in self.turns_of(session) {
             self.with_run(run, Todo::LoseTask(start));
         }
@@ -124,6 +125,19 @@ impl Shard {
                 attempt.lost_at = Some(lost_at);
                 self.memory.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
             }
+        }
+    }
+
+    /// Fails the presentations of a lost session that wait for the shard or for their run: served
+    /// later, they would keep attempts that no worker has.
+    pub(super) fn end_presentations(&mut self, session: &SessionId) {
+        let of_session = |_: &Ticket, pending: &mut Unanswered| {
+            matches!(pending,
+            Unanswered::Report(Some(presenting)) if presenting == session)
+        };
+        for (ticket, pending) in self.calls.extract_if(.., of_session).collect::<Vec<_>>() {
+            let ended = CallError::Unavailable("the session has ended".into());
+            self.emit(pending.refused(ticket, ended));
         }
     }
 
@@ -147,6 +161,10 @@ impl Shard {
             let error = Refusal::StaleAttempt.into();
             return self.acknowledge(ticket, Err(error));
         };
+        if !self.calls.contains_key(&ticket) {
+            // Its session may have ended while it waited, so it is only a sign of life.
+            return self.attempt_alive(token);
+        }
         let attempt = HandedAttempt { session: Some(session), start: token.start, lost_at: None };
         self.memory.attempts.insert((run, token.scheduled), attempt);
         self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));

@@ -21,7 +21,7 @@ use abide_shard::message::Message;
 use abide_store::rows::LogLimit;
 use bytes::Bytes;
 
-use crate::harness::{World, activity, same_shard, shard_of, target, worker};
+use crate::harness::{Reads, World, activity, same_shard, shard_of, target, worker};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -147,6 +147,33 @@ fn heartbeats_after_a_restart_put_off_the_loss_of_an_attempt() {
     world.pass(Duration::from_nanos(1));
     let again = activity_token(Some(world.take("other")));
     assert_eq!((token.start, again.start), (1, 2));
+}
+
+/// Two reads open a shard, and one loads the run.
+#[test]
+fn a_presentation_that_waits_for_a_read_does_not_outlive_its_session() {
+    for answered in 0..3 {
+        let mut world = World::new();
+        let token = with_activity(&mut world, Delivery::AtLeastOnce);
+        world.crash();
+        world.reads = Reads::Held;
+        world.send(shard_of("w"), Message::Tick);
+        for _ in 0..answered {
+            world.answer_read();
+        }
+        let present = Report::PresentAttempt(token.clone(), "session".into());
+        let presented = world.say(shard_of("w"), present);
+        world.send(shard_of("w"), Message::SessionLost("session".into()));
+        let answer = world.acknowledged.remove(&presented);
+        assert!(matches!(answer, Some(Err(CallError::Unavailable(_)))), "{answered}: {answer:?}");
+        world.reads = Reads::Answered;
+        while !world.held.is_empty() {
+            world.answer_read();
+        }
+        world.pass(GRACE);
+        let again = activity_token(Some(world.take("other")));
+        assert_eq!((token.start, again.start), (1, 2), "{answered}");
+    }
 }
 
 #[test]
