@@ -45,7 +45,6 @@ pub(crate) struct Made {
     pub(crate) params: Vec<(Param<'static>, Type)>,
 }
 
-/// A configured connection.
 pub(crate) struct Session {
     link: HostLink,
     hosts: Arc<Hosts>,
