@@ -32,7 +32,6 @@ pub(crate) struct Outbox {
     state: Arc<OutboxState>,
 }
 
-/// The receiving end.
 pub(crate) struct Inbox {
     receiver: mpsc::UnboundedReceiver<QueuedItem>,
     state: Arc<OutboxState>,

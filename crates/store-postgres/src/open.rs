@@ -82,7 +82,6 @@ pub(crate) fn unavailable(options: &Options, reason: String) -> OpenError {
 
 /// Why one attempt to open stopped.
 enum Stop {
-    /// A permanent error.
     Error(OpenError),
     /// Another node was faster, or the database is not ready: try again.
     Again(Fault),

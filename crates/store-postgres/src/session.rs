@@ -53,7 +53,6 @@ type PreparedStatements = HashMap<Cow<'static, str>, Statement>;
 /// writes, so there are some dozens.
 const PREPARED_MAX: usize = 256;
 
-/// A configured connection.
 pub(crate) struct Session {
     link: HostLink,
     hosts: Arc<Hosts>,

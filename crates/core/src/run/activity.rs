@@ -7,7 +7,7 @@
 //! | Started | completed, or cancelled on request | closed |
 //! | Started | failed, start-to-close or heartbeat passed | Backoff if the policy allows, else closed |
 //! | Started | handed back: its code did not run | Ready or Backoff, uncounted |
-//! | Started | left to somebody else | Started, detached (note) |
+//! | Started | left to an outside caller | Started, detached (note) |
 //! | Started, not detached | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
 //! | Backoff | its time came | Ready |
 //! | any | schedule-to-close passed | closed: timed out |
@@ -109,7 +109,7 @@ pub(super) fn heartbeat(mut draft: Draft<'_>, beat: Heartbeat) -> Result<Decisio
     Ok(draft.finish(Reply::Alive { cancel_requested }))
 }
 
-/// A worker leaves its attempt to somebody else. From here on it ends by a report or by its limits.
+/// A worker leaves its attempt to an outside caller. From here on it ends by a report or by its limits.
 pub(super) fn detach(
     mut draft: Draft<'_>,
     scheduled: EventNumber,
@@ -331,7 +331,7 @@ impl Activity {
         }
     }
 
-    /// An attempt runs that its worker has left to somebody else.
+    /// An attempt runs that its worker has left to an outside caller.
     pub const fn detached(&self) -> bool {
         matches!(self.phase, Phase::Started { detached: true, .. })
     }

@@ -266,7 +266,7 @@ pub(super) fn lose(draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal
     Ok(end_turn(draft, false))
 }
 
-/// The run was read from the store: a start that was under way is gone.
+/// The run was read from the store: a start in flight is gone.
 pub(super) fn recover(draft: Draft<'_>) -> Decision {
     end_turn(draft, false)
 }

@@ -106,7 +106,7 @@ async fn what_is_not_registered_is_refused_with_a_reason() {
         }
     };
     assert_eq!(trouble.cause, TaskFailureCause::BadCommand);
-    let said = trouble.failure.message;
+    let said = trouble.failure.message();
     assert!(said.contains("search attribute Labels is not registered"), "{said}");
     client.create_search_attribute(LABELS).await.unwrap();
     order.ship().await.unwrap();

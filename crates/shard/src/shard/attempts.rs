@@ -10,7 +10,7 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::{Shard, Todo};
+use super::{Shard, Todo, Unanswered};
 use crate::alarm::Alarm;
 
 /// A worker that has not presented its attempt after this part of its grace is awaited durably. Most
@@ -159,13 +159,13 @@ impl Shard {
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
+        self.end_presentations(session);
         for (run, start) in self.turns_of(session) {
             self.with_run(run, Todo::LoseTask(start));
         }
         // A lost task may write nothing, so no commit follows that would look for runs to evict.
         self.memory.cache.allow_shrinking();
         self.take_back_queries(session);
-        self.void_presentations(session);
         let lost_at = self.now().saturating_add(self.limits.session_grace);
         for ((run, scheduled), attempt) in &mut self.memory.attempts {
             if attempt.session.as_ref() == Some(session) && attempt.lost_at.is_none() {
@@ -175,13 +175,16 @@ impl Shard {
         }
     }
 
-    /// Refuses presentations of a lost session that wait for their runs to be read: they came before the
-    /// loss and must not cancel it. A worker that comes back presents its attempts again.
-    fn void_presentations(&mut self, session: &SessionId) {
-        let loads = self.memory.loads.values_mut();
-        let void = loads.flat_map(|load| load.take_presentations(session)).collect::<Vec<_>>();
-        for ticket in void {
-            self.acknowledge(ticket, Err(CallError::Reset));
+    /// Fails the presentations of a lost session that wait for the shard or for their run: served
+    /// later, they would keep attempts that no worker has.
+    pub(super) fn end_presentations(&mut self, session: &SessionId) {
+        let of_session = |_: &Ticket, pending: &mut Unanswered| {
+            matches!(pending,
+            Unanswered::Report(Some(presenting)) if presenting == session)
+        };
+        for (ticket, pending) in self.calls.extract_if(.., of_session).collect::<Vec<_>>() {
+            let ended = CallError::Unavailable("the session has ended".into());
+            self.emit(pending.refused(ticket, ended));
         }
     }
 
@@ -205,6 +208,10 @@ impl Shard {
             let error = Refusal::StaleAttempt.into();
             return self.acknowledge(ticket, Err(error));
         };
+        if !self.calls.contains_key(&ticket) {
+            // Its session may have ended while it waited, so it is only a sign of life.
+            return self.attempt_alive(token);
+        }
         let attempt = HandedAttempt { session: Some(session), start: token.start, lost_at: None };
         self.memory.attempts.insert((run, token.scheduled), attempt);
         let (scheduled, start) = (token.scheduled, token.start);

@@ -8,9 +8,9 @@ use abide_core::{
     dispatch::Worker,
     effect::EffectOutcome,
     event::{Body, Fact},
-    ids::{EventNumber, NamespaceId, RunId, SessionId, StartId, WorkflowKey},
+    ids::{EventNumber, NamespaceId, RunId, StartId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
-    report::{Report, TaskCompletion, TaskToken},
+    report::{TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
     time::Timestamp,
 };
@@ -73,13 +73,6 @@ pub(super) enum Todo {
     /// Its task row may be missing.
     CheckTask,
     Repair(Box<Repair>),
-}
-
-impl Todo {
-    fn presentation_by(&self, session: &SessionId) -> Option<Ticket> {
-        let Self::Request(ticket, Request::Report(report)) = self else { return None };
-        matches!(&**report, Report::PresentAttempt(_, by) if by == session).then_some(*ticket)
-    }
 }
 
 /// A search in flight for the current run of a workflow, and the work that waits for it.
@@ -470,21 +463,6 @@ impl Load {
                 _ => None,
             })
             .collect()
-    }
-
-    /// Removes waiting presentations of attempts by the session, and returns their tickets.
-    pub(super) fn take_presentations(&mut self, session: &SessionId) -> Vec<Ticket> {
-        let mut taken = Vec::new();
-        for waiting in [&mut self.parked, &mut self.late] {
-            waiting.retain(|todo| match todo.presentation_by(session) {
-                Some(ticket) => {
-                    taken.push(ticket);
-                    false
-                }
-                None => true,
-            });
-        }
-        taken
     }
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {

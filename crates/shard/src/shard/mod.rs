@@ -255,7 +255,12 @@ impl Shard {
                 self.matched(offer, worker);
             }
             Message::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
-            Message::SessionLost(session) if reads => self.take_back_queries(&session),
+            Message::SessionLost(session) => {
+                self.end_presentations(&session);
+                if reads {
+                    self.take_back_queries(&session);
+                }
+            }
             Message::Refill(_) if reads => self.reoffer_queries(),
             _ => {}
         }

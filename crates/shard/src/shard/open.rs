@@ -212,7 +212,7 @@ impl Shard {
 
     fn turn_away_writers(&mut self, error: &CallError) {
         let writers = |_: &Ticket, pending: &mut Unanswered| {
-            matches!(pending, Unanswered::Operation(None) | Unanswered::Report)
+            matches!(pending, Unanswered::Operation(None) | Unanswered::Report(_))
         };
         for (ticket, pending) in self.calls.extract_if(.., writers).collect::<Vec<_>>() {
             self.emit(pending.refused(ticket, error.clone()));
@@ -223,7 +223,7 @@ impl Shard {
     fn readers(&self) -> Vec<(Ticket, Request)> {
         let kept = self.calls.iter().filter_map(|(ticket, pending)| match pending {
             Unanswered::Operation(kept) => Some((*ticket, Request::Operation(kept.clone()?))),
-            Unanswered::Report => None,
+            Unanswered::Report(_) => None,
         });
         kept.collect()
     }

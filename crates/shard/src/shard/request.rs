@@ -2,7 +2,7 @@
 //! operators are in `operation`, reports of workers in `report`.
 
 use abide_core::{
-    ids::{RunId, WorkflowKey},
+    ids::{RunId, SessionId, WorkflowKey},
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
     report::{Report, ReportAnswer},
     run::Input,
@@ -51,7 +51,18 @@ impl Request {
                 let kept = operation.name().repeatable().then(|| operation.clone());
                 Unanswered::Operation(kept)
             }
-            Self::Report(_) => Unanswered::Report,
+            Self::Report(report) => {
+                let presented = match &**report {
+                    Report::PresentAttempt(_, session) => Some(session.clone()),
+                    Report::CompleteTask(..)
+                    | Report::FailTask { .. }
+                    | Report::AnswerQuery(..)
+                    | Report::ResolveActivity(..)
+                    | Report::Heartbeat(..)
+                    | Report::DetachAttempt(_) => None,
+                };
+                Unanswered::Report(presented)
+            }
         }
     }
 }
@@ -61,8 +72,8 @@ impl Request {
 pub(super) enum Unanswered {
     /// An operation. One that changes nothing is kept, so that it can be retried.
     Operation(Option<Box<RunOperation>>),
-    /// A report. It is never kept.
-    Report,
+    /// A report, with the session if that presents an attempt. It is never kept.
+    Report(Option<SessionId>),
 }
 
 impl Unanswered {
@@ -70,7 +81,7 @@ impl Unanswered {
     pub(super) fn refused(&self, ticket: Ticket, error: CallError) -> Output {
         match self {
             Self::Operation(_) => Output::Reply(ticket, Err(error)),
-            Self::Report => Output::Acknowledge(ticket, Err(error)),
+            Self::Report(_) => Output::Acknowledge(ticket, Err(error)),
         }
     }
 }
@@ -208,7 +219,7 @@ impl Shard {
     pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
         match self.calls.get(&ticket) {
             Some(Unanswered::Operation(_)) => self.reply(ticket, Err(error)),
-            Some(Unanswered::Report) => self.acknowledge(ticket, Err(error)),
+            Some(Unanswered::Report(_)) => self.acknowledge(ticket, Err(error)),
             None => {}
         }
     }

@@ -53,7 +53,7 @@ pub(crate) struct World {
     /// Rows of the largest page of a log that was read.
     pub(crate) largest_page: usize,
     /// Reads in flight, answered by [`World::answer_read`].
-    held: VecDeque<(ShardId, Message)>,
+    pub(crate) held: VecDeque<(ShardId, Message)>,
     pub(crate) replies: BTreeMap<Ticket, Result<AnyAnswer, CallError>>,
     /// Messages that were sent to workers.
     pub(crate) acknowledged: BTreeMap<Ticket, Result<ReportAnswer, CallError>>,
