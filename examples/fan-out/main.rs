@@ -18,7 +18,7 @@ async fn send_newsletter(address: String) -> Result<(), ActivityError> {
 /// Returns the addresses that could not be reached.
 #[workflow]
 async fn sending(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<String>> {
-    let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address.clone()));
+    let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address));
     let mut unreached = Vec::new();
     for (address, sent) in addresses.iter().zip(join_all(sent).await) {
         match sent {

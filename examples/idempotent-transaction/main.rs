@@ -70,7 +70,7 @@ async fn transfer(
     to: String,
     cents: i64,
 ) -> abide::Result<BTreeMap<String, i64>> {
-    ctx.activity(Bank::change, (from.clone(), -cents)).await?;
+    ctx.activity(Bank::change, (&from, -cents)).await?;
     if let Err(error) = ctx.activity(Bank::change, (to, cents)).await {
         // Undoing is a separate step with its own key, and is retried until it succeeds.
         ctx.activity(Bank::change, (from, cents)).await?;
