@@ -137,6 +137,10 @@ impl Session {
         rows.first().map(|row| Ok([row.try_get(0)?, row.try_get(1)?])).transpose()
     }
 
+    #[expect(
+        clippy::ptr_arg,
+        reason = "it becomes a key as it is, so that fixed texts are not copied"
+    )]
     async fn statement(&self, sql: &Cow<'static, str>) -> Result<Statement, Error> {
         let known = self.lock().get(sql).cloned();
         if let Some(statement) = known {

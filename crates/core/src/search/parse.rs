@@ -81,7 +81,11 @@ impl<'a> Parser<'a> {
         match &self.peek().kind {
             TokenKind::End => Ok(query),
             TokenKind::Sign(")") => Err(self.error("there is no ( for this )")),
-            _ => Err(self.expected("AND, OR, ORDER BY, GROUP BY or the end")),
+            TokenKind::Word(_)
+            | TokenKind::Quoted(_)
+            | TokenKind::Text(_)
+            | TokenKind::Number(_)
+            | TokenKind::Sign(_) => Err(self.expected("AND, OR, ORDER BY, GROUP BY or the end")),
         }
     }
 
@@ -172,7 +176,12 @@ impl<'a> Parser<'a> {
             TokenKind::Sign("<=") => Comparison::AtMost,
             TokenKind::Sign(">") => Comparison::More,
             TokenKind::Sign(">=") => Comparison::AtLeast,
-            _ => {
+            TokenKind::Word(_)
+            | TokenKind::Quoted(_)
+            | TokenKind::Text(_)
+            | TokenKind::Number(_)
+            | TokenKind::Sign(_)
+            | TokenKind::End => {
                 let operators = field.field_type().operators();
                 return Err(
                     self.expected(&format!("an operator; {} has {operators}", field.name()))
@@ -267,7 +276,7 @@ impl<'a> Parser<'a> {
                 let hint = "leave them out: AND CloseTime IS NOT NULL";
                 return Err(QueryError::new(column, problem).hint(hint));
             }
-            field => {
+            field @ (Field::System(_) | Field::Attribute(..)) => {
                 let problem = format!("lists cannot be ordered by {}", field.name());
                 let hint = "order them by StartTime or CloseTime";
                 return Err(QueryError::new(column, problem).hint(hint));

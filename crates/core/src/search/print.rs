@@ -40,7 +40,9 @@ impl Display for Condition {
             Self::Not(part) => match &**part {
                 Self::Test(test) => test.print(f, true),
                 Self::Wait(tests) if tests.len() == 1 => tests[0].print(f, true),
-                part => write!(f, "NOT ({part})"),
+                part @ (Self::All(_) | Self::Any(_) | Self::Not(_) | Self::Wait(_)) => {
+                    write!(f, "NOT ({part})")
+                }
             },
             Self::Test(test) => test.print(f, false),
             Self::Wait(tests) => {

@@ -174,7 +174,9 @@ impl Condition {
                         }
                     }
                 },
-                part => joined.push(part),
+                part @ (Self::All(_) | Self::Any(_) | Self::Not(_) | Self::Test(_)) => {
+                    joined.push(part);
+                }
             }
         }
         Self::single(joined, Self::All)

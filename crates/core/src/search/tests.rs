@@ -88,113 +88,110 @@ fn a_query_prints_in_one_form() {
     }
 }
 
+/// Queries that are refused, and what is said.
+const REFUSED: &[(&str, &str)] = &[
+    ("Amout = 1", "column 1: there is no field Amout; did you mean Amount?"),
+    ("amount = 1", "column 1: there is no field amount; did you mean Amount?"),
+    (
+        "Paid = true AND Tea = 'x'",
+        "column 17: there is no field Tea; register it as a search attribute of the namespace first",
+    ),
+    (
+        "Amount = '5'",
+        "column 10: Amount is an int, and '5' is not; write a whole number without quotes: 100",
+    ),
+    (
+        "Amount = 9223372036854775808",
+        "column 10: Amount is an int, and 9223372036854775808 is not; write a whole number without \
+             quotes: 100",
+    ),
+    (
+        "Customer = eu",
+        "column 12: Customer is a keyword, and eu is not; write a text in quotes: 'eu-west'",
+    ),
+    (
+        "StartTime > 2026-01-01",
+        "column 13: StartTime is a time, and 2026-01-01 is not; write it in quotes: \
+             '2026-11-30T12:00:00Z' or '2026-11-30'",
+    ),
+    (
+        "StartTime > '2026-01-01T00:00:00'",
+        "column 13: '2026-01-01T00:00:00' is not a time; write it as '2026-11-30T12:00:00Z', with its \
+             zone, or as '2026-11-30'",
+    ),
+    (
+        "ExecutionStatus = 'Runing'",
+        "column 19: 'Runing' is none of Running, Paused, ReplayBlocked, Completed, Failed, TimedOut, \
+             Cancelled, Terminated, ContinuedAsNew, Canceled; did you mean 'Running'?",
+    ),
+    (
+        "ExecutionStatus > 'Running'",
+        "column 17: ExecutionStatus cannot be compared with >; it has =, !=, IN and IS NULL",
+    ),
+    (
+        "Amount STARTS_WITH '1'",
+        "column 8: Amount cannot be compared with STARTS_WITH; it has =, !=, <, <=, >, >=, IN, BETWEEN \
+             and IS NULL",
+    ),
+    (
+        "RunId = 'abc'",
+        "column 9: RunId is the id of a run, and 'abc' is not; write all 36 characters of it in quotes",
+    ),
+    (
+        "Amount",
+        "column 7: expected an operator; Amount has =, !=, <, <=, >, >=, IN, BETWEEN and IS NULL, \
+          found the end",
+    ),
+    ("Amount NOT 5", "column 12: expected IN, BETWEEN or STARTS_WITH, found 5"),
+    ("Amount IN (1, 2", "column 16: expected , or ), found the end"),
+    ("Amount IN 1", "column 11: expected ( and a list of values, found 1"),
+    ("Amount = NULL", "column 10: nothing equals NULL; write IS NULL or IS NOT NULL"),
+    ("(Amount = 1", "column 12: expected AND, OR or ), found the end"),
+    ("Amount = 1)", "column 11: there is no ( for this )"),
+    (
+        "Amount = 1 Paid = true",
+        "column 12: expected AND, OR, ORDER BY, GROUP BY or the end, found Paid",
+    ),
+    ("AND", "column 1: expected a field, found AND"),
+    (
+        "Customer = 'x",
+        "column 12: the ' that opens here is never closed; write a ' within a text twice: ''",
+    ),
+    ("Amount = 1; DROP", "column 11: ';' has no meaning here; texts stand in quotes: 'like this'"),
+    ("Note = '!'", "column 8: '!' has no words; a text is found by its words: letters and digits"),
+    (
+        "ORDER BY CloseTime",
+        "column 10: open runs have no CloseTime to order them by; leave them out: AND CloseTime IS NOT NULL",
+    ),
+    (
+        "ORDER BY Amount",
+        "column 10: lists cannot be ordered by Amount; order them by StartTime or CloseTime",
+    ),
+    (
+        "GROUP BY Due",
+        "column 10: runs cannot be counted by Due; count them by ExecutionStatus, WorkflowType, TaskQueue \
+             or an attribute of type keyword, keyword list, int or bool",
+    ),
+    (
+        "GROUP BY Paid ORDER BY StartTime",
+        "column 15: a query has ORDER BY or GROUP BY, not both; lists are ordered, counts are grouped",
+    ),
+    (
+        "Paid = true LIMIT 5",
+        "column 13: a query has no LIMIT; the list itself takes the number of rows: \
+          --limit 10",
+    ),
+    (
+        "ä = 1",
+        "column 1: there is no field ä; register it as a search attribute of the namespace first",
+    ),
+    ("Customer = 'ä' x", "column 16: expected AND, OR, ORDER BY, GROUP BY or the end, found x"),
+];
+
 #[test]
 fn an_error_names_the_column_and_what_would_be_right() {
-    for (text, said) in [
-        ("Amout = 1", "column 1: there is no field Amout; did you mean Amount?"),
-        ("amount = 1", "column 1: there is no field amount; did you mean Amount?"),
-        (
-            "Paid = true AND Tea = 'x'",
-            "column 17: there is no field Tea; register it as a search attribute of the namespace first",
-        ),
-        (
-            "Amount = '5'",
-            "column 10: Amount is an int, and '5' is not; write a whole number without quotes: 100",
-        ),
-        (
-            "Amount = 9223372036854775808",
-            "column 10: Amount is an int, and 9223372036854775808 is not; write a whole number without \
-             quotes: 100",
-        ),
-        (
-            "Customer = eu",
-            "column 12: Customer is a keyword, and eu is not; write a text in quotes: 'eu-west'",
-        ),
-        (
-            "StartTime > 2026-01-01",
-            "column 13: StartTime is a time, and 2026-01-01 is not; write it in quotes: \
-             '2026-11-30T12:00:00Z' or '2026-11-30'",
-        ),
-        (
-            "StartTime > '2026-01-01T00:00:00'",
-            "column 13: '2026-01-01T00:00:00' is not a time; write it as '2026-11-30T12:00:00Z', with its \
-             zone, or as '2026-11-30'",
-        ),
-        (
-            "ExecutionStatus = 'Runing'",
-            "column 19: 'Runing' is none of Running, Paused, ReplayBlocked, Completed, Failed, TimedOut, \
-             Cancelled, Terminated, ContinuedAsNew, Canceled; did you mean 'Running'?",
-        ),
-        (
-            "ExecutionStatus > 'Running'",
-            "column 17: ExecutionStatus cannot be compared with >; it has =, !=, IN and IS NULL",
-        ),
-        (
-            "Amount STARTS_WITH '1'",
-            "column 8: Amount cannot be compared with STARTS_WITH; it has =, !=, <, <=, >, >=, IN, BETWEEN \
-             and IS NULL",
-        ),
-        (
-            "RunId = 'abc'",
-            "column 9: RunId is the id of a run, and 'abc' is not; write all 36 characters of it in quotes",
-        ),
-        (
-            "Amount",
-            "column 7: expected an operator; Amount has =, !=, <, <=, >, >=, IN, BETWEEN and IS NULL, \
-          found the end",
-        ),
-        ("Amount NOT 5", "column 12: expected IN, BETWEEN or STARTS_WITH, found 5"),
-        ("Amount IN (1, 2", "column 16: expected , or ), found the end"),
-        ("Amount IN 1", "column 11: expected ( and a list of values, found 1"),
-        ("Amount = NULL", "column 10: nothing equals NULL; write IS NULL or IS NOT NULL"),
-        ("(Amount = 1", "column 12: expected AND, OR or ), found the end"),
-        ("Amount = 1)", "column 11: there is no ( for this )"),
-        (
-            "Amount = 1 Paid = true",
-            "column 12: expected AND, OR, ORDER BY, GROUP BY or the end, found Paid",
-        ),
-        ("AND", "column 1: expected a field, found AND"),
-        (
-            "Customer = 'x",
-            "column 12: the ' that opens here is never closed; write a ' within a text twice: ''",
-        ),
-        (
-            "Amount = 1; DROP",
-            "column 11: ';' has no meaning here; texts stand in quotes: 'like this'",
-        ),
-        (
-            "Note = '!'",
-            "column 8: '!' has no words; a text is found by its words: letters and digits",
-        ),
-        (
-            "ORDER BY CloseTime",
-            "column 10: open runs have no CloseTime to order them by; leave them out: AND CloseTime IS NOT NULL",
-        ),
-        (
-            "ORDER BY Amount",
-            "column 10: lists cannot be ordered by Amount; order them by StartTime or CloseTime",
-        ),
-        (
-            "GROUP BY Due",
-            "column 10: runs cannot be counted by Due; count them by ExecutionStatus, WorkflowType, TaskQueue \
-             or an attribute of type keyword, keyword list, int or bool",
-        ),
-        (
-            "GROUP BY Paid ORDER BY StartTime",
-            "column 15: a query has ORDER BY or GROUP BY, not both; lists are ordered, counts are grouped",
-        ),
-        (
-            "Paid = true LIMIT 5",
-            "column 13: a query has no LIMIT; the list itself takes the number of rows: \
-          --limit 10",
-        ),
-        (
-            "ä = 1",
-            "column 1: there is no field ä; register it as a search attribute of the namespace first",
-        ),
-        ("Customer = 'ä' x", "column 16: expected AND, OR, ORDER BY, GROUP BY or the end, found x"),
-    ] {
-        assert_eq!(parse(text).map(|query| query.to_string()), Err(said.to_owned()), "{text}");
+    for (text, said) in REFUSED {
+        assert_eq!(parse(text).map(|query| query.to_string()), Err((*said).to_owned()), "{text}");
     }
 }
 
@@ -218,6 +215,35 @@ fn at(seconds: i64) -> Timestamp {
 fn payload(json: &str) -> Payload {
     Payload::new(json.to_owned())
 }
+
+/// Queries, and whether they hold of the run of the next test.
+const HELD: &[(&str, bool)] = &[
+    ("", true),
+    ("Amount = 120 AND Customer = 'ada'", true),
+    ("Amount > 120 OR Amount < 120", false),
+    ("Amount BETWEEN 100 AND 120", true),
+    ("Paid = true OR Paid = false", false),
+    ("Paid != true", true),
+    ("Paid IS NULL AND Amount IS NOT NULL", true),
+    ("Labels = 'eu' AND Labels = 'urgent'", true),
+    ("Labels != 'eu'", false),
+    ("Labels IN ('us', 'eu')", true),
+    ("Labels STARTS_WITH 'urg'", true),
+    ("Note = 'early DELIVERY'", true),
+    ("Note = 'early'", false),
+    ("Rate <= 0.5", true),
+    ("Due > '2027-01-15T08:00:00Z'", true),
+    ("WorkflowId STARTS_WITH 'order-' AND TaskQueue = 'orders'", true),
+    ("ParentWorkflowId = 'shop' AND ParentRunId != 'ffffffff-ffff-ffff-ffff-ffffffffffff'", true),
+    ("CloseTime IS NULL AND NOT CloseTime > '2026-01-01'", true),
+    ("Blocked = false AND ExecutionStatus IN ('Running', 'Paused')", true),
+    ("WaitKind = 'Signal' AND WaitName = 'pay'", true),
+    ("WaitKind = 'Signal' AND WaitName = 'all'", false),
+    ("WaitKind = 'Signal' AND WaitUntil > '2027-01-15T08:00:59Z'", true),
+    ("WaitKind = 'Condition' AND WaitUntil IS NOT NULL", false),
+    ("WaitKind != 'Condition'", false),
+    ("WaitKind = 'Timer'", false),
+];
 
 #[test]
 fn a_condition_holds_of_what_a_run_has() {
@@ -277,38 +303,9 @@ fn a_condition_holds_of_what_a_run_has() {
         attributes: &found.iter().collect::<Vec<_>>(),
         waits: &waits.iter().collect::<Vec<_>>(),
     };
-    for (query, expected) in [
-        ("", true),
-        ("Amount = 120 AND Customer = 'ada'", true),
-        ("Amount > 120 OR Amount < 120", false),
-        ("Amount BETWEEN 100 AND 120", true),
-        ("Paid = true OR Paid = false", false),
-        ("Paid != true", true),
-        ("Paid IS NULL AND Amount IS NOT NULL", true),
-        ("Labels = 'eu' AND Labels = 'urgent'", true),
-        ("Labels != 'eu'", false),
-        ("Labels IN ('us', 'eu')", true),
-        ("Labels STARTS_WITH 'urg'", true),
-        ("Note = 'early DELIVERY'", true),
-        ("Note = 'early'", false),
-        ("Rate <= 0.5", true),
-        ("Due > '2027-01-15T08:00:00Z'", true),
-        ("WorkflowId STARTS_WITH 'order-' AND TaskQueue = 'orders'", true),
-        (
-            "ParentWorkflowId = 'shop' AND ParentRunId != 'ffffffff-ffff-ffff-ffff-ffffffffffff'",
-            true,
-        ),
-        ("CloseTime IS NULL AND NOT CloseTime > '2026-01-01'", true),
-        ("Blocked = false AND ExecutionStatus IN ('Running', 'Paused')", true),
-        ("WaitKind = 'Signal' AND WaitName = 'pay'", true),
-        ("WaitKind = 'Signal' AND WaitName = 'all'", false),
-        ("WaitKind = 'Signal' AND WaitUntil > '2027-01-15T08:00:59Z'", true),
-        ("WaitKind = 'Condition' AND WaitUntil IS NOT NULL", false),
-        ("WaitKind != 'Condition'", false),
-        ("WaitKind = 'Timer'", false),
-    ] {
+    for (query, expected) in HELD {
         let parsed = parse(query).unwrap();
-        assert_eq!(parsed.condition.holds(subject), expected, "{query}");
+        assert_eq!(parsed.condition.holds(subject), *expected, "{query}");
     }
 }
 
