@@ -230,6 +230,12 @@ pub(crate) async fn flight<T, E>(mut pieces: Vec<Piece<'_, Result<T, E>>>) -> Ve
     answers.into_iter().flatten().collect()
 }
 
+/// Plans a writer's statements once, for any parameters: theirs are arrays, of which only the lengths
+/// differ. Otherwise each is planned five times on each connection. Databases that lack the setting are
+/// left alone.
+const PLAN_ONCE: &str = "SELECT set_config(name, 'force_generic_plan', false) FROM pg_settings \
+    WHERE name = 'plan_cache_mode'";
+
 /// Slot for one session, connected on first use and again whenever it is lost.
 pub(crate) struct Lane {
     options: Arc<Options>,
@@ -272,6 +278,9 @@ impl Lane {
         *place = None;
         let connected = async {
             let session = Session::connect(&self.options, self.patience).await?;
+            if !self.prepare.is_empty() {
+                session.run(PLAN_ONCE).await?;
+            }
             session.prepare(self.prepare.iter().copied().map(Cow::Borrowed)).await?;
             Ok(session)
         };
