@@ -30,7 +30,7 @@ pub(crate) struct Members {
     messages: mpsc::UnboundedReceiver<LeaseMessage>,
     /// The drivers of shards. They end when this is dropped; after a panic the node has recorded the
     /// failure.
-    _drivers: JoinSet<()>,
+    drivers: JoinSet<()>,
     /// The drivers' channels; each drives the shards whose number has the same remainder.
     posts: Vec<mpsc::UnboundedSender<Posted>>,
     /// Shards that a driver has ended.
@@ -76,7 +76,7 @@ impl Members {
             node,
             lease,
             messages,
-            _drivers: drivers,
+            drivers,
             posts,
             ended,
             warned_of: BTreeMap::new(),
@@ -99,6 +99,8 @@ impl Members {
                 let message = self.next(&mut asked).await;
                 step = self.step(message);
             }
+            // No shard is left. The drivers hold the store, which may be opened again after this.
+            self.drivers.shutdown().await;
         }
     }
 

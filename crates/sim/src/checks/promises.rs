@@ -9,7 +9,7 @@ use abide_core::{
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     operation::{
         AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
-        RunTarget, Signal, Start, Started, Update, UpdateAnswer,
+        RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
     },
     run::{KnownUpdate, Refusal, Resolution, Stage},
 };
@@ -81,8 +81,15 @@ impl Promises {
                 let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
                 durable(story, story.run.cancel_requested || known, "the cancel request")
             }
-            (RunOperation::Terminate(_), AnyAnswer::Done(Done { run, .. })) => {
+            (
+                RunOperation::Terminate(Terminate { target, key, .. }),
+                AnyAnswer::Done(Done { run, .. }),
+            ) => {
                 let story = story(ledger, *run)?;
+                // A repeat that names no run may find a successor of the run that it has ended.
+                if target.run.is_none() && story.run.ended_earlier(key.as_ref()) {
+                    return Ok(());
+                }
                 self.ends.insert(*run);
                 durable(story, !story.run.open(), "the end")
             }
