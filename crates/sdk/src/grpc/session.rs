@@ -1,6 +1,6 @@
 //! A worker's connection to a server.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use abide_core::{
     dispatch::{Dispatch, QueueKey, Worker},
@@ -18,7 +18,10 @@ use abide_proto::{
     worker::{acknowledgement_from_wire, credit_to_wire, report_to_wire, shard_from_wire},
 };
 use prost::Message;
-use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    task::AbortHandle,
+};
 use tonic::{Status, Streaming};
 
 use super::{
@@ -35,9 +38,8 @@ const REFUSALS: u32 = 12;
 
 pub(super) struct GrpcSession {
     sender: Arc<Sender>,
-    told: Streaming<ServerFrame>,
-    /// What came with the last frame.
-    given: VecDeque<Given>,
+    given: UnboundedReceiver<Given>,
+    reader: AbortHandle,
 }
 
 /// The sending half of the stream.
@@ -99,32 +101,12 @@ impl GrpcSession {
         let no_welcome = || CallError::Unavailable("the server ended the connection".into());
         let welcome = first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
         announcer.announce(welcome.message_bytes);
+        let answers = Answers::new();
+        let (giver, given) = mpsc::unbounded_channel();
+        let reader = tokio::spawn(read(Arc::clone(way), told, giver, answers.clone()));
         let refusals = Arc::new(Refusals::new(REFUSALS));
-        let (way, answers) = (Arc::clone(way), Answers::new());
-        let sender = Arc::new(Sender { way, refusals, queue, answers, bound });
-        Ok(Self { sender, told, given: VecDeque::new() })
-    }
-
-    /// Waits for what the server gives next; none when the stream has ended.
-    async fn read(&mut self) -> Option<Given> {
-        loop {
-            if let Some(given) = self.given.pop_front() {
-                return Some(given);
-            }
-            let Sender { way, answers, .. } = &*self.sender;
-            let ended = match self.told.message().await {
-                Ok(Some(frame)) => {
-                    take(frame, &mut self.given, answers);
-                    continue;
-                }
-                Ok(None) => "the server ended the stream".to_owned(),
-                Err(status) => lost(way, &status),
-            };
-            // Before the worker sees the end and reconnects.
-            way.leave();
-            answers.end(ended);
-            return None;
-        }
+        let sender = Arc::new(Sender { way: Arc::clone(way), refusals, queue, answers, bound });
+        Ok(Self { sender, given, reader: reader.abort_handle() })
     }
 }
 
@@ -134,12 +116,13 @@ impl Session for GrpcSession {
     }
 
     fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
-        Box::pin(self.read())
+        Box::pin(self.given.recv())
     }
 }
 
 impl Drop for GrpcSession {
     fn drop(&mut self) {
+        self.reader.abort();
         // Ends the stream although clones of the sender may be alive.
         drop(self.sender.queue.send(None));
         self.sender.answers.end("the session was ended");
@@ -188,13 +171,31 @@ impl Sender {
     }
 }
 
+async fn read(
+    way: Arc<Connection>,
+    mut told: Streaming<ServerFrame>,
+    giver: UnboundedSender<Given>,
+    answers: Answers<Acknowledged>,
+) {
+    let ended = loop {
+        match told.message().await {
+            Ok(Some(frame)) => take(frame, &giver, &answers),
+            Ok(None) => break "the server ended the stream".to_owned(),
+            Err(status) => break lost(&way, &status),
+        }
+    };
+    // Before the worker sees the end and reconnects.
+    way.leave();
+    answers.end(ended);
+}
+
 fn lost(way: &Connection, status: &Status) -> String {
     let reason = way.saying(reason(status));
     tracing::warn!(reason = %visible(&reason), "the worker's stream ended");
     reason
 }
 
-fn take(frame: ServerFrame, taken: &mut VecDeque<Given>, answers: &Answers<Acknowledged>) {
+fn take(frame: ServerFrame, giver: &UnboundedSender<Given>, answers: &Answers<Acknowledged>) {
     answers.settle(frame.acknowledgements.into_iter().filter_map(|acknowledgement| {
         let answer = acknowledgement.acknowledgement?;
         Some((acknowledgement.number, Ok(answer)))
@@ -204,7 +205,8 @@ fn take(frame: ServerFrame, taken: &mut VecDeque<Given>, answers: &Answers<Ackno
     let shards = shards.map(|shard| shard_from_wire(shard).map(Given::PresentAttempts));
     for given in tasks.chain(shards) {
         match given {
-            Ok(given) => taken.push_back(given),
+            // The send fails only if the session was dropped; then the server requeues the task.
+            Ok(given) => drop(giver.send(given)),
             Err(error) => {
                 tracing::error!(%error, "cannot decode a task; the server will deliver it again")
             }

@@ -212,21 +212,14 @@ impl Life {
 
     /// Stops taking new work, finishes the work in flight, and disconnects. Work that the engine
     /// dispatched before it saw the withdrawn credit is still done.
-    async fn end(mut self, mut session: Option<Box<dyn Session>>) {
+    async fn end(self, mut session: Option<Box<dyn Session>>) {
         self.shared.stop();
         let deadline = Instant::now() + self.grace;
         // After the deadline the engine gives the unfinished work to other workers.
         drop(timeout_at(deadline, self.finish(&mut session)).await);
-        let Self { shared, threads, .. } = &mut self;
-        let last_acks = async {
-            let acks = threads.close().await.into_iter();
-            join_all(acks.map(|acks| Acknowledged::all(shared, acks))).await;
-        };
-        tokio::select! {
-            _ = timeout_at(deadline, last_acks) => {}
-            // Acknowledgements may come with the stream; work that comes is not taken any more.
-            () = read_on(session) => {}
-        }
+        let acks = timeout_at(deadline, self.threads.close()).await.unwrap_or_default();
+        let heard = acks.into_iter().map(|acks| Acknowledged::all(&self.shared, acks));
+        drop(timeout_at(deadline, join_all(heard)).await);
     }
 
     async fn finish(&self, session: &mut Option<Box<dyn Session>>) -> Result<(), WorkerError> {
@@ -257,14 +250,6 @@ impl Life {
             }
         }
     }
-}
-
-/// Reads the stream as long as it lasts, and never returns.
-async fn read_on(session: Option<Box<dyn Session>>) {
-    if let Some(mut session) = session {
-        while session.next().await.is_some() {}
-    }
-    std::future::pending().await
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Threads {
     }
 
     /// Ends the threads after their pending orders; returns the unacknowledged reports.
-    pub(super) async fn close(&mut self) -> Vec<Acks> {
+    pub(super) async fn close(mut self) -> Vec<Acks> {
         let mut acks = Vec::new();
         for worker in &mut self.0 {
             // The send fails only if the thread has ended.
