@@ -3,15 +3,66 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-pub use abide_core::search::AttributeKind;
 use abide_core::{
     payload::{Payload, PayloadMap},
-    search::attribute::TYPE,
+    search::{self, attribute::TYPE},
     time::Timestamp,
 };
 use bytes::Bytes;
 
 use crate::payload::{PayloadError, PayloadValue};
+
+/// The type of a search attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttributeKind {
+    /// One text, compared as a whole.
+    Keyword,
+    /// Several texts, each compared as a whole.
+    KeywordList,
+    /// A text that is found by its words.
+    Text,
+    /// A whole number.
+    Int,
+    /// A floating-point number.
+    Double,
+    /// True or false.
+    Bool,
+    /// A point in time.
+    Time,
+}
+
+impl AttributeKind {
+    pub(crate) const fn to_core(self) -> search::AttributeKind {
+        match self {
+            Self::Keyword => search::AttributeKind::Keyword,
+            Self::KeywordList => search::AttributeKind::KeywordList,
+            Self::Text => search::AttributeKind::Text,
+            Self::Int => search::AttributeKind::Int,
+            Self::Double => search::AttributeKind::Double,
+            Self::Bool => search::AttributeKind::Bool,
+            Self::Time => search::AttributeKind::Time,
+        }
+    }
+
+    pub(crate) const fn of(kind: search::AttributeKind) -> Self {
+        match kind {
+            search::AttributeKind::Keyword => Self::Keyword,
+            search::AttributeKind::KeywordList => Self::KeywordList,
+            search::AttributeKind::Text => Self::Text,
+            search::AttributeKind::Int => Self::Int,
+            search::AttributeKind::Double => Self::Double,
+            search::AttributeKind::Bool => Self::Bool,
+            search::AttributeKind::Time => Self::Time,
+        }
+    }
+}
+
+impl fmt::Display for AttributeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_core().fmt(f)
+    }
+}
 
 /// The name and the type of a search attribute. Make it a constant, and use it wherever the attribute is
 /// set or read:
@@ -114,7 +165,7 @@ impl<T> SearchAttribute<T> {
     }
 
     fn typed(&self, mut payload: Payload) -> Payload {
-        let kind = Bytes::from_static(self.kind.name().as_bytes());
+        let kind = Bytes::from_static(self.kind.to_core().name().as_bytes());
         payload.metadata.insert(TYPE.to_owned(), kind);
         payload
     }

@@ -117,11 +117,11 @@ mod tests {
 
     #[test]
     fn an_image_gets_the_source_at_the_same_place() {
-        let folder = Source::Folder("/home/ada/my abide".into());
-        assert_eq!(folder.build_option(), "--build-context abide='/home/ada/my abide' ");
+        let folder = Source::Folder("/src/my abide".into());
+        assert_eq!(folder.build_option(), "--build-context abide='/src/my abide' ");
         let copies = folder.copies();
-        let crates = "COPY --from=abide [\"crates\",\"/home/ada/my abide/crates\"]\n";
+        let crates = "COPY --from=abide [\"crates\",\"/src/my abide/crates\"]\n";
         assert!(copies.ends_with(crates), "{copies}");
-        assert!(folder.dependency().contains("/home/ada/my abide/crates/abide"));
+        assert!(folder.dependency().contains("/src/my abide/crates/abide"));
     }
 }

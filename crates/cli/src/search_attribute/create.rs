@@ -1,8 +1,8 @@
 //! `abide search-attribute create`.
 
-use abide::search::AttributeKind;
 use abide_command::{Common, Failed};
 use abide_core::operation::CreateSearchAttribute;
+use abide_core::search::AttributeKind;
 use clap::Args;
 use serde_json::json;
 

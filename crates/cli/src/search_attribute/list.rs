@@ -17,7 +17,7 @@ impl List {
         let output = common.output();
         if output.json() {
             return attributes.iter().try_for_each(|(name, kind)| {
-                output.object(&json!({ "name": name, "type": kind.name() }))
+                output.object(&json!({ "name": name, "type": kind.to_string() }))
             });
         }
         if attributes.is_empty() {

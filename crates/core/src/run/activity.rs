@@ -89,15 +89,14 @@ pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<De
 }
 
 /// A sign of life. Kept in memory; written now and then, so that the next attempt can go on from it.
-/// Without room in memory it counts as a sign of life, and its details are those of the one before.
+/// Without room its details are those of the one before.
 pub(super) fn heartbeat(mut draft: Draft<'_>, beat: Heartbeat) -> Result<Decision, Refusal> {
     let Heartbeat { scheduled, start, details, room } = beat;
-    let at = draft.now();
+    let (at, pause) = (draft.now(), draft.context.limits.heartbeat_write_interval);
     let activity = draft.run.current_attempt(scheduled, start)?;
     let cancel_requested = activity.cancel_requested;
-    let pause = draft.context.limits.heartbeat_write_interval;
-    let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause))
-        || activity.awaited_since.is_some();
+    let due = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause));
+    let write = due || activity.awaited_since.is_some();
     let heartbeats = &mut draft.run.volatile.heartbeats;
     let before = heartbeats.remove(scheduled).and_then(|beat| beat.details);
     if write {

@@ -81,7 +81,7 @@ impl Client {
         &self,
         attribute: SearchAttribute<T>,
     ) -> Result<(), ClientError> {
-        let (name, kind) = (attribute.name().to_owned(), attribute.kind());
+        let (name, kind) = (attribute.name().to_owned(), attribute.kind().to_core());
         let namespace = self.namespace().clone();
         self.ask(CreateSearchAttribute { namespace, name, kind }).await.map(drop)
     }
@@ -90,7 +90,7 @@ impl Client {
     pub async fn search_attributes(&self) -> Result<BTreeMap<String, AttributeKind>, ClientError> {
         let namespace = self.namespace().clone();
         let SearchAttributes(all) = self.ask(ListSearchAttributes { namespace }).await?;
-        Ok(all.iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
+        Ok(all.iter().map(|(name, kind)| (name.to_owned(), AttributeKind::of(kind))).collect())
     }
 
     /// Removes a search attribute of the client's namespace; runs keep their values, which no query finds.

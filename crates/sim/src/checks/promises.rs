@@ -81,17 +81,8 @@ impl Promises {
                 let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
                 durable(story, story.run.cancel_requested || known, "the cancel request")
             }
-            (
-                RunOperation::Terminate(Terminate { target, key, .. }),
-                AnyAnswer::Done(Done { run, .. }),
-            ) => {
-                let story = story(ledger, *run)?;
-                // A repeat that names no run may find a successor of the run that it has ended.
-                if target.run.is_none() && story.run.ended_earlier(key.as_ref()) {
-                    return Ok(());
-                }
-                self.ends.insert(*run);
-                durable(story, !story.run.open(), "the end")
+            (RunOperation::Terminate(asked), AnyAnswer::Done(Done { run, .. })) => {
+                self.check_end(ledger, asked, *run)
             }
             (RunOperation::AwaitClose(_), AnyAnswer::Closed(Closed { run, outcome, .. })) => {
                 let story = story(ledger, *run)?;
@@ -127,6 +118,16 @@ impl Promises {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_end(&mut self, ledger: &Ledger, asked: &Terminate, run: RunId) -> Checked {
+        let story = story(ledger, run)?;
+        // A repeat that names no run may find a successor of the run that it has ended.
+        if asked.target.run.is_none() && story.run.ended_earlier(asked.key.as_ref()) {
+            return Ok(());
+        }
+        self.ends.insert(run);
+        durable(story, !story.run.open(), "the end")
     }
 
     /// A client sends a request.
