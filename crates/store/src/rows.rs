@@ -3,10 +3,11 @@
 
 pub use abide_core::{
     dispatch::WorkKind,
-    list::{RunRow, RunStatus, WaitKind, WaitRow},
+    list::{AttributeRow, RunParent, RunRow, RunStatus, WaitKind, WaitRow},
 };
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    search::Order,
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -270,6 +271,7 @@ impl ListLimit {
     pub fn part<E>(
         self,
         rows: impl IntoIterator<Item = Result<RunRow, E>>,
+        order: Order,
         end: Option<RunPosition>,
     ) -> Result<ListPart<Vec<RunRow>>, E> {
         let (mut found, mut bytes) = (Vec::new(), 0);
@@ -283,7 +285,7 @@ impl ListLimit {
             }
         }
         let full = found.last().filter(|_| self.filled_by(&found));
-        let next = full.map(RunRow::position).or(end);
+        let next = full.map(|row| order.position(row)).or(end);
         Ok(ListPart { found, next })
     }
 
@@ -294,7 +296,7 @@ impl ListLimit {
     }
 }
 
-/// Where a run stands in lists, which are ordered from the highest position to the lowest.
+/// Where a run stands in lists: the time by which they are ordered, and its id.
 pub type RunPosition = (Timestamp, RunId);
 
 /// What one read of a list found.

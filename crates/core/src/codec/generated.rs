@@ -1604,6 +1604,15 @@ pub struct RunDetails {
         Payload,
     >,
 }
+/// The search attributes of a namespace, in the registry: name and number of the type of each.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchAttributes {
+    #[prost(btree_map = "string, uint32", tag = "1")]
+    pub kinds: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
+}
 /// Deadline that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

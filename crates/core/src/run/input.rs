@@ -71,13 +71,7 @@ pub enum Input {
     /// A worker reports the result of an activity.
     ResolveActivity(ResolveActivity),
     /// A worker reports progress.
-    Heartbeat {
-        /// Number of the ActivityScheduled event.
-        scheduled: EventNumber,
-        start: u32,
-        /// Progress from which the next attempt may resume.
-        details: Payloads,
-    },
+    Heartbeat(Heartbeat),
     /// A worker leaves an attempt to be completed from outside: it is no longer lost with its
     /// worker.
     DetachAttempt {
@@ -180,6 +174,18 @@ pub struct ResolveActivity {
     pub scheduled: EventNumber,
     pub start: u32,
     pub resolution: Resolution,
+}
+
+/// A sign of life of an attempt, with its progress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heartbeat {
+    /// Number of the ActivityScheduled event.
+    pub scheduled: EventNumber,
+    pub start: u32,
+    /// Progress from which the next attempt may resume.
+    pub details: Payloads,
+    /// Whether the shard has memory for the details until they are written.
+    pub room: bool,
 }
 
 /// Result of an attempt of an activity.

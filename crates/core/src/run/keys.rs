@@ -134,7 +134,7 @@ impl Run {
             | Input::AdmitUpdate { .. }
             | Input::StartActivity(_)
             | Input::ResolveActivity(_)
-            | Input::Heartbeat { .. }
+            | Input::Heartbeat(_)
             | Input::DetachAttempt { .. }
             | Input::LoseAttempt { .. }
             | Input::AwaitAttempt { .. }

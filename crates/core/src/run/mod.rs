@@ -84,9 +84,7 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         }
         Input::StartActivity(start) => activity::start(draft, start),
         Input::ResolveActivity(resolution) => activity::resolve(draft, resolution),
-        Input::Heartbeat { scheduled, start, details } => {
-            activity::heartbeat(draft, scheduled, start, details)
-        }
+        Input::Heartbeat(beat) => activity::heartbeat(draft, beat),
         Input::DetachAttempt { scheduled, start } => activity::detach(draft, scheduled, start),
         Input::LoseAttempt { scheduled, start } => activity::lose(draft, scheduled, start),
         Input::AwaitAttempt { scheduled, start } => {

@@ -101,7 +101,7 @@ pub struct Run {
     /// Effects of external signals and cancels without a result, by the event that initiated them.
     pub externals: BTreeMap<EventNumber, u64>,
     /// Updates that have an event.
-    pub updates: BTreeMap<UpdateId, Update>,
+    pub updates: BTreeMap<UpdateId, KnownUpdate>,
     /// Updates that earlier runs of the chain completed.
     pub carried_updates: Vec<CompletedUpdate>,
     /// Keys of signals, oldest first.
@@ -163,7 +163,7 @@ pub enum Close {
     ContinuedAsNew,
 }
 
-/// Durable state of the workflow task. A started one is [`super::Turn`].
+/// Durable state of the workflow task. A started one is [`super::StartedTask`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Task {
     Idle,
@@ -297,7 +297,7 @@ pub struct Child {
 
 /// An update that has an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Update {
+pub enum KnownUpdate {
     /// Carried over from another run.
     Admitted(UpdateRequest),
     Accepted {
@@ -319,7 +319,7 @@ pub enum Update {
     },
 }
 
-impl Update {
+impl KnownUpdate {
     /// Whether it has reached a final state.
     pub const fn over(&self) -> bool {
         match self {

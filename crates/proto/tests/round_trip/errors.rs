@@ -1,7 +1,6 @@
 //! A caller gets the very same error.
 
 use abide_core::{
-    event::Blocked,
     limits::{Exceeded, InvalidField},
     operation::CallError,
     run::{Close, Refusal},

@@ -5,6 +5,7 @@
 //! number of lost connections.
 
 mod activity;
+mod blocked;
 mod control;
 mod course;
 mod description;
@@ -16,9 +17,12 @@ mod list;
 mod lists;
 mod message;
 mod missing_worker;
+mod nodes;
 mod query;
 mod queue_checks;
+mod refusal;
 mod repeat;
+mod run_state;
 mod start;
 mod update;
 mod waits;
@@ -36,6 +40,7 @@ use self::generated_id::generated_id;
 pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
+    blocked::{Blocked, BlockedReason},
     control::{ControlRequest, RescheduleTimer},
     course::Reset,
     description::Description,
@@ -44,7 +49,13 @@ pub use self::{
     history::{HistoryEvent, HistoryFollower},
     list::List,
     message::Signal,
+    nodes::{NodeInfo, NodeStatus},
     query::Query,
+    refusal::{RefusalKind, RunRefusal},
+    run_state::{
+        ActivityPhase, Liveness, PendingActivity, PendingChild, ResumeSource, RunOutcome,
+        RunReference, TaskFailureCause, TaskTrouble,
+    },
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
     waits::WaitsFollower,
@@ -56,17 +67,6 @@ use crate::{
     definition::Workflow,
     interceptor::{Interceptor, Interceptors},
     transport::Transport,
-};
-pub use abide_core::{
-    effect::RunOutcome,
-    event::{Blocked, BlockedReason, RunReference, TaskFailureCause},
-    limits::{Exceeded, InvalidField},
-    node::{NodeListing as NodeInfo, NodeStanding as NodeStatus},
-    operation::CallError,
-    run::{
-        Close as CloseStatus, Liveness, Refusal as RunRefusal, ResumeSource, ShownActivity,
-        ShownChild, ShownPhase, TaskTrouble,
-    },
 };
 
 /// The namespace of clients that do not choose one.

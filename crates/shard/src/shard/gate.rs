@@ -67,7 +67,7 @@ impl Shard {
     /// Forgets a run that is deleted, and that it was the current one of its workflow.
     pub(super) fn forget_run(&mut self, run: RunId, workflow: &WorkflowKey) {
         self.memory.cache.remove(run);
-        self.memory.absent.remove(&run);
+        self.memory.absent.remove(run);
         // A search that began before may still find it.
         if let Some(search) = self.memory.heads.get_mut(workflow) {
             search.stale = true;

@@ -12,8 +12,9 @@ use abide_core::{
 use abide_store::rows::TaskKey;
 
 use super::{
-    absent::Absent,
+    absent::AbsentRuns,
     attempts::HandedAttempt,
+    attributes::Registered,
     backlog::HeldQueues,
     due::QuietRuns,
     gate::Gates,
@@ -39,7 +40,7 @@ pub(super) struct Memory {
     pub(super) early: Vec<(Ticket, Request)>,
     pub(super) cache: Cache,
     /// What is left of evicted runs with work in flight.
-    pub(super) absent: BTreeMap<RunId, Absent>,
+    pub(super) absent: AbsentRuns,
     /// The alarm is set that evicts a run too large to be cached.
     pub(super) resting: bool,
     pub(super) loads: BTreeMap<RunId, Load>,
@@ -63,6 +64,8 @@ pub(super) struct Memory {
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
+    /// Which search attributes there are.
+    pub(super) registered: Registered,
 }
 
 impl Memory {
@@ -74,7 +77,7 @@ impl Memory {
             begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
-            absent: BTreeMap::new(),
+            absent: AbsentRuns::default(),
             resting: false,
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),
@@ -92,6 +95,7 @@ impl Memory {
             gates: Gates::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
+            registered: Registered::default(),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Shard {
             AttemptReport::Resolved(resolution) => {
                 Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
             }
-            AttemptReport::Heartbeat(details) => Input::Heartbeat { scheduled, start, details },
+            AttemptReport::Heartbeat(details) => self.heartbeat(&token, details),
         };
         let reply = self.decide(run, input);
         match reply {

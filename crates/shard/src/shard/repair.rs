@@ -78,7 +78,8 @@ impl Shard {
         let Some(entry) = self.memory.cache.get(run) else { return };
         entry.rows = cache::project_all(&entry.run);
         // A run that waits for a child or an update needs only its run row.
-        if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
+        let of_the_list = |row: &Row| matches!(row, Row::Run(_) | Row::Attribute(_));
+        if entry.rows.values().flatten().all(of_the_list) {
             return;
         }
         let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();

@@ -56,7 +56,7 @@ impl Shard {
         let context = Self::context(&self.moment, &self.limits);
         let (run, decision) = run::start(&context, start);
         self.advance_entropy();
-        self.begin_as_current(Entry::new(run, false), decision);
+        self.begin_as_current(Entry::begun(run), decision);
     }
 
     /// Records the first decision of a run, which becomes the current run of its workflow.
@@ -131,7 +131,7 @@ impl Shard {
             writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));
         }
         if !writes.is_empty() {
-            entry.written_in = self.memory.pipeline.push(Some(run), writes);
+            entry.written(self.memory.pipeline.push(Some(run), writes));
         }
         if let Some((at, start)) = entry.take_stale_turn_alarm() {
             self.memory.alarms.clear(at, Alarm::Turn(run, start));
