@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use crate::harness::{Reads, World, same_shard, shard_of, signal, target, workflow};
 
-fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
+pub(crate) fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
         workflow: workflow(id),
         spec: RunSpec {
