@@ -366,7 +366,8 @@ impl Run {
         let workflow = child.child.workflow.clone();
         let parent = Parent { run: self.reference(), initiated, ordinal: self.ordinal };
         let action = Action::AdoptChild(AdoptChild { run: child.run, parent });
-        let target = Target { workflow, run: None, child: None };
+        // It goes along the child's chain: another run may be the current one of that workflow.
+        let target = Target { workflow, run: Some(child.run), child: None };
         let effect = self.send(target, action, Some(initiated));
         if let Some(child) = self.children.get_mut(&initiated) {
             child.effect = effect;
@@ -376,6 +377,7 @@ impl Run {
     /// A child learns of its new parent, which learns of its outcome if it has one.
     pub(super) fn apply_parent_changed(&mut self, parent: &Parent) {
         self.parent = Some(parent.clone());
+        self.touch(Touch::Run);
         if let Status::Closed { next_run: None, .. } = self.status {
             self.notify_parent(self.outcome.clone());
         }

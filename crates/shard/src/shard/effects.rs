@@ -8,7 +8,7 @@ use abide_core::{
     event::DeliveryFailure,
     ids::{Key, RunId},
     operation::CallError,
-    run::{Input, Refusal, Reply, StartRun},
+    run::{Input, Refusal, Reply, StartRun, Status},
 };
 use abide_store::{Write, rows::InboxRow};
 
@@ -107,6 +107,9 @@ impl Shard {
             return self.start_child(envelope, start, ordinal, keys);
         }
         if let Action::AdoptChild(adopt) = &envelope.effect.action {
+            if let Status::Closed { next_run: Some(next), .. } = entry.run.status {
+                return self.with_run(next, Todo::Deliver(Box::new(envelope)));
+            }
             let is_child = entry.run.first_run == adopt.run
                 && entry.run.parent.as_ref().is_some_and(|parent| {
                     parent.run.workflow == envelope.key.workflow
@@ -118,11 +121,13 @@ impl Shard {
             }
         }
         // Checks that the target is the child that the source started with this event, at any run
-        // of its chain.
+        // of its chain. If the source was made by a reset, the child may not know it yet.
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
-                parent.run.run == envelope.key.run && parent.initiated == initiated
+                parent.run.workflow == envelope.key.workflow
+                    && parent.run.run <= envelope.key.run
+                    && parent.initiated == initiated
             })
         });
         if !is_child || entry.run.workflow != target.workflow {

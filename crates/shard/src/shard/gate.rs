@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
+    dispatch::Worker,
     ids::{RunId, WorkflowKey},
     operation::CallError,
 };
 
 use super::{Shard, Todo};
-use crate::pipeline::BatchNumber;
+use crate::{message::Offer, pipeline::BatchNumber};
 
 /// The work that waits at each closed gate.
 #[derive(Debug, Default)]
@@ -17,6 +18,14 @@ pub(super) struct Gates {
     waiting: BTreeMap<RunId, Vec<Todo>>,
     /// Work to go on with once a batch is durable, by run.
     after: Vec<(BatchNumber, RunId, Todo)>,
+}
+
+impl Gates {
+    /// Takes the matches that wait.
+    pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
+        let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
+        waiting.filter_map(Todo::into_match).collect()
+    }
 }
 
 impl Shard {

@@ -517,14 +517,7 @@ impl Load {
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
         let late = std::mem::take(&mut self.late);
-        parked
-            .into_iter()
-            .chain(late)
-            .filter_map(|todo| match todo {
-                Todo::Matched(offer, worker) => Some((offer, worker)),
-                _ => None,
-            })
-            .collect()
+        parked.into_iter().chain(late).filter_map(Todo::into_match).collect()
     }
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {
@@ -544,6 +537,14 @@ impl Load {
 }
 
 impl Todo {
+    /// The match that waits, if it is one.
+    pub(super) fn into_match(self) -> Option<(Offer, Worker)> {
+        match self {
+            Self::Matched(offer, worker) => Some((offer, worker)),
+            _ => None,
+        }
+    }
+
     /// Whether this goes on with what closed the gate of a run.
     pub(super) const fn passes_gates(&self) -> bool {
         matches!(self, Self::Deleted | Self::ResetAfter(_) | Self::ResetRead(_) | Self::ResetNow(_))

@@ -43,6 +43,7 @@ impl Saboteur {
                 Write::PutOutbox(_) => self.strikes(Bug::LostOutboxRow),
                 Write::PutInbox(_) => self.strikes(Bug::LostInboxRow),
                 Write::PutRun(_) => self.strikes(Bug::LostRunRow),
+                Write::DeleteRun(_) => self.strikes(Bug::KeptRun),
                 Write::DeleteDue(_) => self.strikes(Bug::KeptDueRow),
                 Write::DeleteWait { .. } => self.strikes(Bug::KeptWaitRow),
                 Write::DeleteTask(_) => self.strikes(Bug::KeptTaskRow),
