@@ -21,6 +21,11 @@ pub(super) struct Gates {
 }
 
 impl Gates {
+    /// Whether the gate of a run is closed.
+    pub(super) fn holds(&self, run: RunId) -> bool {
+        self.waiting.contains_key(&run)
+    }
+
     /// Takes the matches that wait.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();

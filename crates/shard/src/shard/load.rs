@@ -119,9 +119,9 @@ pub(super) struct CarryOver {
 }
 
 impl Shard {
-    /// Whether the log of a run is being read.
+    /// Whether work on a run waits: its log is being read, or it is being deleted.
     pub fn is_loading(&self, run: RunId) -> bool {
-        self.memory.loads.contains_key(&run)
+        self.memory.loads.contains_key(&run) || self.memory.gates.holds(run)
     }
 
     /// Whether the log of a run is being read, or was just read for writes that keep a large run in memory.

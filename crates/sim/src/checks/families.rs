@@ -12,7 +12,7 @@ use abide_core::{
 };
 
 use super::{
-    Check, Checked, Violation, chains,
+    Check, Checked, Violation, chains, course,
     ledger::{Ledger, Story},
 };
 
@@ -30,7 +30,7 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
         let news = news_of(parent, event.number);
         let chain: Vec<_> = chains::from(ledger, initiated.run).collect();
         let judged = if chain.iter().any(|story| story.deleted || story.run.copied > 0) {
-            outcome_was_real(&chain, &news)
+            outcome_was_real(ledger, initiated.run, &news)
         } else if event.number <= taken_over(parent) {
             description_matches(parent, initiated, &chain, &news)
         } else {
@@ -55,10 +55,14 @@ fn taken_over(parent: &Story) -> EventNumber {
 }
 
 /// The parent has recorded the end of a run of a child that was reset or deleted.
-fn outcome_was_real(chain: &[&Story], news: &News) -> Result<(), &'static str> {
+fn outcome_was_real(ledger: &Ledger, first: RunId, news: &News) -> Result<(), &'static str> {
     let Some((run, _)) = &news.closed else { return Ok(()) };
-    let ended = |story: &&Story| story.run.id == *run && !story.run.open();
-    if chain.iter().any(ended) { Ok(()) } else { Err("the parent has recorded another run") }
+    let ended = ledger.stories.get(run).filter(|story| !story.run.open());
+    let mut before = std::iter::successors(ended, |story| course::before(ledger, story));
+    match before.any(|story| story.run.id == first) {
+        true => Ok(()),
+        false => Err("the parent has recorded another run"),
+    }
 }
 
 /// What a parent has recorded about a child.
