@@ -5,7 +5,7 @@
 //!   engine, prints, and says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
 //! - `new` creates a project.
-//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `search_attribute`,
+//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `search_attribute`, `batch`,
 //!   `completions`: one file per command.
 //! - `codec` serves keys' owners: a codec endpoint, and keys.
 //! - `replay` checks whether a worker's program fits existing histories.
@@ -13,6 +13,7 @@
 
 mod activity;
 mod approvals;
+mod batch;
 mod codec;
 mod completions;
 mod demo;
@@ -88,6 +89,9 @@ enum Command {
     /// Register, list and remove search attributes
     #[command(subcommand)]
     SearchAttribute(search_attribute::Command),
+    /// One action on many runs
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// List the nodes of a cluster, or generate its secret
     #[command(subcommand)]
     Nodes(nodes::Command),
@@ -157,6 +161,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
         Command::SearchAttribute(command) => command.run(&common).await,
+        Command::Batch(command) => command.run(&common).await,
         Command::Nodes(command) => command.run(&common).await,
         Command::Codec(command) => command.run(&common).await,
         Command::Replay(replay) => replay.run(&common).await,

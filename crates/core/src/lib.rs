@@ -17,6 +17,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod attempt;
+pub mod batch;
 pub mod carried;
 pub mod codec;
 pub mod command;

@@ -46,6 +46,8 @@ impl Membership {
 /// The cluster, as one node sees it.
 pub(crate) struct Cluster {
     pub(crate) peers: Arc<dyn Peers>,
+    /// Length of this node's lease.
+    pub(crate) lease: Duration,
     /// Until when the lease is valid, in nanoseconds of [`since_boot`].
     good_until: AtomicU64,
     /// Whether the lease was valid when it was last published.
@@ -58,6 +60,7 @@ impl Cluster {
     pub(crate) fn new(membership: &Membership) -> Self {
         Self {
             peers: Arc::clone(&membership.peers),
+            lease: membership.lease.lease,
             good_until: AtomicU64::new(0),
             was_good: watch::Sender::new(false),
             silent: Mutex::default(),

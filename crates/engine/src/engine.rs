@@ -30,7 +30,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    access,
+    access, batch,
     clock::{Clock, SystemClock},
     cluster::Membership,
     figures::Figures,
@@ -86,6 +86,8 @@ pub struct Engine {
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
     stopping: watch::Sender<bool>,
+    /// What the engine does without being asked.
+    pub(crate) background: Mutex<JoinSet<()>>,
     /// The next call number. It begins at a random number: workers answer queries by these numbers,
     /// and may still answer queries of a previous process.
     tickets: AtomicU64,
@@ -114,9 +116,36 @@ impl Engine {
         };
         let mut members = JoinSet::new();
         members.spawn(Members::new(Arc::clone(&node), lease, lease_messages).run());
-        let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
+        let stopping = watch::Sender::new(false);
+        let mut engine = Self::of(node, namespaces, sender, stopping);
+        engine.members = Mutex::new(members);
+        let handle = engine.handle();
+        engine.background.get_mut().spawn(batch::adopt(handle));
+        engine
+    }
+
+    fn of(
+        node: Arc<Node>,
+        namespaces: BTreeSet<NamespaceId>,
+        lease: mpsc::UnboundedSender<LeaseMessage>,
+        stopping: watch::Sender<bool>,
+    ) -> Self {
+        let (members, background) = (Mutex::default(), Mutex::default());
         let tickets = AtomicU64::new(Uuid::new_v4().as_u64_pair().0);
-        Self { node, namespaces, members, lease: sender, stopping, tickets }
+        Self { node, namespaces, members, lease, stopping, background, tickets }
+    }
+
+    /// Another handle of this engine, for its own tasks.
+    pub(crate) fn handle(&self) -> Self {
+        let (node, namespaces) = (Arc::clone(&self.node), self.namespaces.clone());
+        Self::of(node, namespaces, self.lease.clone(), self.stopping.clone())
+    }
+
+    /// Whether no process with this owner name is alive, as far as this one can know at once: it is
+    /// alone, or it has the name of the node.
+    pub(crate) fn is_gone(&self, owner: &str) -> bool {
+        let node = owner.rsplit_once('#').map_or(owner, |(node, _)| node);
+        *owner != self.node.owner && (self.node.cluster.is_none() || node == self.node.name)
     }
 
     /// Waits until every shard that this node serves is in memory or has ended. In a cluster this
@@ -164,6 +193,8 @@ impl Engine {
     }
 
     async fn release(&self) {
+        // The tasks of the engine hold its store, which may be opened again after this.
+        self.background.lock().await.shutdown().await;
         // Sending fails only if the lease has already left.
         drop(self.lease.send(LeaseMessage::Leave));
         let mut members = self.members.lock().await;

@@ -15,6 +15,7 @@
 //! - [`peers`]: the transport to other nodes.
 
 mod access;
+mod batch;
 pub mod clock;
 mod cluster;
 mod driver;

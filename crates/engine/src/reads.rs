@@ -70,6 +70,9 @@ impl Engine {
             ReadOperation::DeleteSearchAttribute(asked) => {
                 (self.delete_search_attribute(asked).await?.into(), None)
             }
+            ReadOperation::StartBatch(asked) => (self.start_batch(asked).await?.into(), None),
+            ReadOperation::StopBatch(asked) => (self.stop_batch(asked).await?.into(), None),
+            ReadOperation::ListBatches(asked) => (self.list_batches(asked).await?.into(), None),
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
                 (Nodes(nodes.map_err(|error| self.unreadable(&error))?).into(), None)
@@ -115,7 +118,7 @@ impl Engine {
     }
 
     /// Lists runs. A page of large rows ends before its limit.
-    async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
+    pub(crate) async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
         let filter = self.searching(asked.filter, Purpose::List).await?;
         let mut filter = RunFilter { known, ..filter };
@@ -144,7 +147,7 @@ impl Engine {
         self.node.limits.examined_rows
     }
 
-    async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
+    pub(crate) async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
         let filter = self.searching(asked.filter, Purpose::Count).await?;
         let mut filter = RunFilter { known, ..filter };

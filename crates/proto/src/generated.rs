@@ -2106,6 +2106,74 @@ impl ::prost::Name for ResetRunRequest {
         "/abide.v1.ResetRunRequest".into()
     }
 }
+/// Starts a batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartBatchRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub spec: ::core::option::Option<::abide_core::codec::generated::BatchSpec>,
+}
+impl ::prost::Name for StartBatchRequest {
+    const NAME: &'static str = "StartBatchRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartBatchRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartBatchRequest".into()
+    }
+}
+/// Stops a batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopBatchRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for StopBatchRequest {
+    const NAME: &'static str = "StopBatchRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StopBatchRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StopBatchRequest".into()
+    }
+}
+/// Lists batches.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListBatchesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListBatchesRequest {
+    const NAME: &'static str = "ListBatchesRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListBatchesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListBatchesRequest".into()
+    }
+}
+/// The batch that was asked for, or all of the namespace.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub batches: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Batch>,
+}
+impl ::prost::Name for BatchesResponse {
+    const NAME: &'static str = "BatchesResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.BatchesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.BatchesResponse".into()
+    }
+}
 /// Lists the nodes of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListNodesRequest {}
@@ -2185,7 +2253,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 120, 121"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 120, 121, 122, 123, 124"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2247,6 +2315,12 @@ pub mod numbered_call {
         Delete(super::DeleteRunRequest),
         #[prost(message, tag = "121")]
         Reset(super::ResetRunRequest),
+        #[prost(message, tag = "122")]
+        StartBatch(super::StartBatchRequest),
+        #[prost(message, tag = "123")]
+        StopBatch(super::StopBatchRequest),
+        #[prost(message, tag = "124")]
+        ListBatches(super::ListBatchesRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -2286,7 +2360,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90, 120"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2328,6 +2402,8 @@ pub mod numbered_answer {
         WaitTally(super::TallyWaitsResponse),
         #[prost(message, tag = "90")]
         SearchAttributes(super::SearchAttributesResponse),
+        #[prost(message, tag = "120")]
+        Batches(super::BatchesResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -3413,6 +3489,77 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ResetRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Starts one action on every run that a query finds, in the background. Idempotent by the id.
+        pub async fn start_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/StartBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "StartBatch"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stops a batch. What it has done stays done. Idempotent.
+        pub async fn stop_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StopBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/StopBatch");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "StopBatch"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the batches of a namespace, the newest last.
+        pub async fn list_batches(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListBatchesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ListBatches",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ListBatches"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Carries many calls on one stream, several per frame, answered in any order. SDKs use this.
         pub async fn calls(
             &mut self,
@@ -3679,6 +3826,21 @@ pub mod abide_server {
             &self,
             request: tonic::Request<super::ResetRunRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Starts one action on every run that a query finds, in the background. Idempotent by the id.
+        async fn start_batch(
+            &self,
+            request: tonic::Request<super::StartBatchRequest>,
+        ) -> std::result::Result<tonic::Response<super::BatchesResponse>, tonic::Status>;
+        /// Stops a batch. What it has done stays done. Idempotent.
+        async fn stop_batch(
+            &self,
+            request: tonic::Request<super::StopBatchRequest>,
+        ) -> std::result::Result<tonic::Response<super::BatchesResponse>, tonic::Status>;
+        /// Lists the batches of a namespace, the newest last.
+        async fn list_batches(
+            &self,
+            request: tonic::Request<super::ListBatchesRequest>,
+        ) -> std::result::Result<tonic::Response<super::BatchesResponse>, tonic::Status>;
         /// Server streaming response type for the Calls method.
         type CallsStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::AnswersFrame, tonic::Status>,
@@ -5104,6 +5266,135 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResetRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/StartBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartBatchSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::StartBatchRequest>
+                    for StartBatchSvc<T> {
+                        type Response = super::BatchesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::start_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartBatchSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/StopBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct StopBatchSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::StopBatchRequest>
+                    for StopBatchSvc<T> {
+                        type Response = super::BatchesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StopBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::stop_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StopBatchSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ListBatches" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListBatchesSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::ListBatchesRequest>
+                    for ListBatchesSvc<T> {
+                        type Response = super::BatchesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListBatchesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::list_batches(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListBatchesSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -11,6 +11,7 @@
 
 mod answer;
 mod attempt;
+mod batch;
 #[cfg(feature = "tonic")]
 pub mod codec;
 mod command;

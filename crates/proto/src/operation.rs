@@ -2,6 +2,7 @@
 //! the stream of calls, and calls between nodes share it.
 
 use abide_core::{
+    batch::{ListBatches, StartBatch, StopBatch},
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
@@ -66,6 +67,9 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::CreateSearchAttribute(asked) => Asked::CreateSearchAttribute(asked.into()),
         ReadOperation::ListSearchAttributes(asked) => Asked::ListSearchAttributes(asked.into()),
         ReadOperation::DeleteSearchAttribute(asked) => Asked::DeleteSearchAttribute(asked.into()),
+        ReadOperation::StartBatch(asked) => Asked::StartBatch(asked.into()),
+        ReadOperation::StopBatch(asked) => Asked::StopBatch(asked.into()),
+        ReadOperation::ListBatches(asked) => Asked::ListBatches(asked.into()),
     }
 }
 
@@ -99,6 +103,9 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
         Asked::Delete(asked) => Delete::try_from(asked)?.into(),
         Asked::Reset(asked) => Reset::try_from(asked)?.into(),
+        Asked::StartBatch(asked) => StartBatch::try_from(asked)?.into(),
+        Asked::StopBatch(asked) => StopBatch::try_from(asked)?.into(),
+        Asked::ListBatches(asked) => ListBatches::try_from(asked)?.into(),
     })
 }
 
@@ -122,6 +129,7 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::RunTally(answer)) => Answer::RunTally(answer.into()),
         Ok(AnyAnswer::WaitTally(answer)) => Answer::WaitTally(answer.into()),
         Ok(AnyAnswer::SearchAttributes(answer)) => Answer::SearchAttributes(answer.into()),
+        Ok(AnyAnswer::Batches(answer)) => Answer::Batches(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
@@ -151,5 +159,6 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::RunTally(answer) => AnyAnswer::RunTally(answer.try_into()?),
         Answer::WaitTally(answer) => AnyAnswer::WaitTally(answer.try_into()?),
         Answer::SearchAttributes(answer) => AnyAnswer::SearchAttributes(answer.try_into()?),
+        Answer::Batches(answer) => AnyAnswer::Batches(answer.try_into()?),
     }))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abide_core::{
+    batch::{ListBatches, StartBatch, StopBatch},
     limits::InvalidField,
     operation::{
         AwaitClose, AwaitUpdate, Cancel, CountRuns, CreateSearchAttribute, Delete,
@@ -287,6 +288,27 @@ impl Abide for Service {
         request: Request<messages::ResetRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask::<Reset, _>(request).await
+    }
+
+    async fn start_batch(
+        &self,
+        request: Request<messages::StartBatchRequest>,
+    ) -> Result<Response<messages::BatchesResponse>, Status> {
+        self.ask::<StartBatch, _>(request).await
+    }
+
+    async fn stop_batch(
+        &self,
+        request: Request<messages::StopBatchRequest>,
+    ) -> Result<Response<messages::BatchesResponse>, Status> {
+        self.ask::<StopBatch, _>(request).await
+    }
+
+    async fn list_batches(
+        &self,
+        request: Request<messages::ListBatchesRequest>,
+    ) -> Result<Response<messages::BatchesResponse>, Status> {
+        self.ask::<ListBatches, _>(request).await
     }
 
     async fn calls(

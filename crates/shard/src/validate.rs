@@ -74,32 +74,8 @@ pub(crate) fn operation(
         RunOperation::ReportAttempt(ReportAttempt { attempt, report }) => {
             check.report(attempt, report)
         }
-        RunOperation::Delete(Delete { target, identity }) => {
-            check.target(target)?;
-            check.label("identity", identity)?;
-            match target.run {
-                Some(_) => Ok(()),
-                None => {
-                    let problem =
-                        "is missing: name the run, so that a repeat cannot delete another one";
-                    Err(InvalidField::new("run", problem).into())
-                }
-            }
-        }
-        RunOperation::Reset(reset) => {
-            let Reset { target, to, reason, identity, key, reapply: _ } = &**reset;
-            check.done_to(target, reason, identity, key.as_ref())?;
-            match to {
-                ResetPoint::Build(build) => check.name("build", build.as_str()),
-                ResetPoint::Event(0) => {
-                    Err(InvalidField::new("event", "is 0; events are numbered from 1").into())
-                }
-                ResetPoint::Event(_)
-                | ResetPoint::FirstTask
-                | ResetPoint::LastTask
-                | ResetPoint::Failure => Ok(()),
-            }
-        }
+        RunOperation::Delete(delete) => check.delete(delete),
+        RunOperation::Reset(reset) => check.reset(reset),
     }
 }
 
@@ -126,6 +102,34 @@ struct FieldCheck<'a> {
 }
 
 impl FieldCheck<'_> {
+    fn delete(&self, Delete { target, identity }: &Delete) -> Result<(), CallError> {
+        self.target(target)?;
+        self.label("identity", identity)?;
+        match target.run {
+            Some(_) => Ok(()),
+            None => {
+                let problem =
+                    "is missing: name the run, so that a repeat cannot delete another one";
+                Err(InvalidField::new("run", problem).into())
+            }
+        }
+    }
+
+    fn reset(&self, reset: &Reset) -> Result<(), CallError> {
+        let Reset { target, to, reason, identity, key, reapply: _ } = reset;
+        self.done_to(target, reason, identity, key.as_ref())?;
+        match to {
+            ResetPoint::Build(build) => self.name("build", build.as_str()),
+            ResetPoint::Event(0) => {
+                Err(InvalidField::new("event", "is 0; events are numbered from 1").into())
+            }
+            ResetPoint::Event(_)
+            | ResetPoint::FirstTask
+            | ResetPoint::LastTask
+            | ResetPoint::Failure => Ok(()),
+        }
+    }
+
     fn resolution(&self, resolution: &Resolution) -> Result<(), CallError> {
         match resolution {
             Resolution::Completed(result) | Resolution::Cancelled(result) => {

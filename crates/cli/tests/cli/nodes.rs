@@ -118,3 +118,21 @@ fn a_second_server_on_a_database_needs_a_secret() {
     assert_eq!(alone.len(), 1);
     assert_eq!(alone[0]["address"], first.address.trim_start_matches("http://"));
 }
+
+#[test]
+fn another_server_goes_on_with_the_batch_of_one_that_is_killed() {
+    let test = "another_server_goes_on_with_the_batch_of_one_that_is_killed";
+    let Some(server) = for_test(test) else { return };
+    let database = server.database("nodes-batch");
+    let serve = |name| Engine::node(&database, &["--node", name]);
+    let (one, two) = (serve("one"), serve("two"));
+    for number in 1..=6 {
+        one.run(&format!("workflow start --type none --id r{number} --queue none")).good();
+    }
+    let query = ["--query", "WorkflowType = 'none'"];
+    one.run_with("batch start --id b --terminate --rate 2", &query).good();
+    one.kill();
+    let ended = &two.json("batch show b --wait")[0];
+    assert_eq!((&ended["status"], &ended["done"]), (&json!("completed"), &json!(6)), "{ended}");
+    assert_eq!(two.json("workflow count --status terminated"), [json!({ "count": 6 })]);
+}

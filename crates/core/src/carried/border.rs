@@ -3,11 +3,13 @@
 use super::{Carried, Carrier, carriers};
 use crate::{
     attempt::AttemptReport,
+    batch::{Batch, BatchAction, BatchSpec, Batches},
     command::{Ask, Command, ContinueAsNew},
     effect::RunOutcome,
     operation::{
-        AnyOperation, CallError, Closed, Query, QueryAnswer, QueryRequest, ReportAttempt,
-        RunOperation, Signal, Start, StartUpdate, Started, Terminate, Update, UpdateAnswer,
+        AnyOperation, CallError, Closed, Query, QueryAnswer, QueryRequest, ReadOperation,
+        ReportAttempt, RunOperation, Signal, Start, StartUpdate, Started, Terminate, Update,
+        UpdateAnswer,
     },
     report::{Report, TaskCompletion},
     run::{ActivityGiven, Description, Resolution, ShownActivity, Stage, TaskTrouble},
@@ -32,6 +34,11 @@ carriers! {
         parent, started_at, begins_at, closed_at, deadline, next_run, last_event, history_bytes,
         cancel_requested, search_attributes, waits, children, updates,
     }
+    BatchSpec { action; id, query, rate, reason, identity }
+    Batch {
+        spec;
+        state, started_at, ended_at, total, done, failed, failures, position, driver, beat,
+    }
     TaskTrouble { failure; attempt, failed_at, not_before, cause, blocked }
     ShownActivity {
         last_failure, heartbeat;
@@ -50,7 +57,11 @@ impl Carrier for AnyOperation {
         match self {
             Self::Run(operation) => operation.collect(carried),
             // Filters are compared with what the store can read.
-            Self::Read(_) => {}
+            Self::Read(operation) => {
+                if let ReadOperation::StartBatch(start) = &mut **operation {
+                    start.spec.collect(carried);
+                }
+            }
         }
     }
 }
@@ -76,6 +87,21 @@ impl Carrier for RunOperation {
             | Self::AwaitWaits(_)
             | Self::Delete(_)
             | Self::Reset(_) => {}
+        }
+    }
+}
+
+impl Carrier for Batches {
+    fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
+        self.0.iter_mut().for_each(|batch| batch.collect(carried));
+    }
+}
+
+impl Carrier for BatchAction {
+    fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
+        match self {
+            Self::Signal { input, name: _ } => input.collect(carried),
+            Self::Cancel | Self::Terminate | Self::Delete | Self::Reset { .. } => {}
         }
     }
 }

@@ -1613,6 +1613,144 @@ pub struct SearchAttributes {
         u32,
     >,
 }
+/// The batches of a namespace.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Batches {
+    #[prost(message, repeated, tag = "1")]
+    pub batches: ::prost::alloc::vec::Vec<Batch>,
+}
+/// One action on every run that a query finds, and how far it is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Batch {
+    #[prost(message, optional, tag = "1")]
+    pub spec: ::core::option::Option<BatchSpec>,
+    #[prost(enumeration = "BatchState", tag = "2")]
+    pub state: i32,
+    #[prost(message, optional, tag = "3")]
+    pub started_at: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "4")]
+    pub ended_at: ::core::option::Option<Timestamp>,
+    /// Runs that the query found when the batch was started.
+    #[prost(uint64, tag = "5")]
+    pub total: u64,
+    /// Runs to which the action was done.
+    #[prost(uint64, tag = "6")]
+    pub done: u64,
+    /// Runs that refused it.
+    #[prost(uint64, tag = "7")]
+    pub failed: u64,
+    /// The first of those.
+    #[prost(message, repeated, tag = "8")]
+    pub failures: ::prost::alloc::vec::Vec<BatchFailure>,
+    /// The last run of the list, from the newest, that was dealt with.
+    #[prost(message, optional, tag = "9")]
+    pub position: ::core::option::Option<BatchPosition>,
+    /// The process that carries it out.
+    #[prost(string, tag = "10")]
+    pub driver: ::prost::alloc::string::String,
+    /// Grows with each sign of life of the driver.
+    #[prost(uint64, tag = "11")]
+    pub beat: u64,
+}
+/// What a batch does, and to which runs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchSpec {
+    /// Chosen by the caller, so that a repeat is recognised.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// The runs, in the language of lists.
+    #[prost(string, tag = "2")]
+    pub query: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub action: ::core::option::Option<BatchAction>,
+    /// Runs per second; zero for the default.
+    #[prost(uint32, tag = "4")]
+    pub rate: u32,
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub identity: ::prost::alloc::string::String,
+}
+/// What a batch does to each run.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchAction {
+    #[prost(oneof = "batch_action::Case", tags = "1, 2, 3, 4, 5")]
+    pub case: ::core::option::Option<batch_action::Case>,
+}
+/// Nested message and enum types in `BatchAction`.
+pub mod batch_action {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Case {
+        #[prost(message, tag = "1")]
+        Cancel(super::Nothing),
+        #[prost(message, tag = "2")]
+        Terminate(super::Nothing),
+        #[prost(message, tag = "3")]
+        Delete(super::Nothing),
+        #[prost(message, tag = "4")]
+        Signal(super::BatchSignal),
+        #[prost(message, tag = "5")]
+        Reset(super::BatchReset),
+    }
+}
+/// A signal to each run.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchSignal {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub input: ::prost::alloc::vec::Vec<Payload>,
+}
+/// A reset of each run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchReset {
+    #[prost(message, optional, tag = "1")]
+    pub to: ::core::option::Option<ResetPoint>,
+    #[prost(bool, tag = "2")]
+    pub drop_signals: bool,
+    #[prost(bool, tag = "3")]
+    pub drop_updates: bool,
+}
+/// The workflow task that a reset goes back to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResetPoint {
+    #[prost(oneof = "reset_point::Case", tags = "1, 2, 3, 4, 5")]
+    pub case: ::core::option::Option<reset_point::Case>,
+}
+/// Nested message and enum types in `ResetPoint`.
+pub mod reset_point {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Case {
+        #[prost(message, tag = "1")]
+        FirstTask(super::Nothing),
+        #[prost(message, tag = "2")]
+        LastTask(super::Nothing),
+        #[prost(uint64, tag = "3")]
+        Event(u64),
+        #[prost(string, tag = "4")]
+        Build(::prost::alloc::string::String),
+        #[prost(message, tag = "5")]
+        Failure(super::Nothing),
+    }
+}
+/// Where a batch stands in the list of runs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchPosition {
+    #[prost(message, optional, tag = "1")]
+    pub started_at: ::core::option::Option<Timestamp>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub run: ::prost::bytes::Bytes,
+}
+/// A run that refused the action of a batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchFailure {
+    #[prost(string, tag = "1")]
+    pub workflow: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
 /// Deadline that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1999,6 +2137,38 @@ impl DeliveryFailure {
             "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND" => Some(Self::NamespaceNotFound),
             "DELIVERY_FAILURE_NAMESPACE_REFUSED" => Some(Self::NamespaceRefused),
             "DELIVERY_FAILURE_REFUSED" => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BatchState {
+    Unspecified = 0,
+    Running = 1,
+    Stopped = 2,
+    Completed = 3,
+}
+impl BatchState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BATCH_STATE_UNSPECIFIED",
+            Self::Running => "BATCH_STATE_RUNNING",
+            Self::Stopped => "BATCH_STATE_STOPPED",
+            Self::Completed => "BATCH_STATE_COMPLETED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BATCH_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BATCH_STATE_RUNNING" => Some(Self::Running),
+            "BATCH_STATE_STOPPED" => Some(Self::Stopped),
+            "BATCH_STATE_COMPLETED" => Some(Self::Completed),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 
 use crate::{
+    batch::Batch,
     effect::{Effect, EffectOutcome},
     event::{Body, Event, WaitDetails},
     ids::EventNumber,
@@ -19,6 +20,7 @@ mod activity;
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod basic;
+mod batch;
 mod body;
 mod child;
 mod details;
@@ -175,4 +177,14 @@ pub fn encode_definitions(attributes: &Definitions) -> Bytes {
 /// Decodes the search attributes of a namespace.
 pub fn decode_definitions(bytes: Bytes) -> Result<Definitions, DecodeError> {
     details::decode_definitions(bytes).map_err(|error| error.within("search attributes"))
+}
+
+/// Encodes the batches of a namespace, for the registry.
+pub fn encode_batches(batches: &[Batch]) -> Bytes {
+    batch::encode_all(batches)
+}
+
+/// Decodes the batches of a namespace.
+pub fn decode_batches(bytes: Bytes) -> Result<Vec<Batch>, DecodeError> {
+    batch::decode_all(bytes).map_err(|error| error.within("batches"))
 }

@@ -37,6 +37,7 @@ pub use self::{
     watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
 };
 use crate::{
+    batch::{Batches, ListBatches, StartBatch, StopBatch},
     carried::{Carried, Carrier},
     ids::{NamespaceId, RunId, WorkflowKey},
     run::Description,
@@ -248,6 +249,9 @@ operations! {
         CreateSearchAttribute -> SearchAttributes: Operator, Changes, Small;
         ListSearchAttributes -> SearchAttributes: Viewer, Repeatable, Small;
         DeleteSearchAttribute -> SearchAttributes: Operator, Changes, Small;
+        StartBatch -> Batches: Operator, Changes, Large;
+        StopBatch -> Batches: Operator, Changes, Large;
+        ListBatches -> Batches: Viewer, Repeatable, Large;
     }
 }
 
@@ -258,6 +262,7 @@ answers! {
         Query(QueryAnswer),
         Description(Box<Description>),
         Closed(Closed),
+        Batches(Batches),
     }
     // A page of history has its rows as they are stored: its reader decodes the rows first, and
     // collects from the events.
@@ -315,7 +320,10 @@ impl AnyOperation {
                 | ReadOperation::TallyWaits(_)
                 | ReadOperation::CreateSearchAttribute(_)
                 | ReadOperation::ListSearchAttributes(_)
-                | ReadOperation::DeleteSearchAttribute(_) => false,
+                | ReadOperation::DeleteSearchAttribute(_)
+                | ReadOperation::StartBatch(_)
+                | ReadOperation::StopBatch(_)
+                | ReadOperation::ListBatches(_) => false,
             },
         }
     }

@@ -210,9 +210,10 @@ impl Run {
     pub(super) fn apply_close(&mut self, event: &Event) {
         let Some((how, next_run, outcome)) = ending(&event.body.fact) else { return };
         self.touch_everything();
-        let reset = match &event.body.fact {
-            Fact::RunTerminated(RunTerminated { reset: Some(reset), .. }) => Some(reset),
-            _ => None,
+        let reset = if let Fact::RunTerminated(RunTerminated { reset, .. }) = &event.body.fact {
+            reset.as_ref()
+        } else {
+            None
         };
         self.close_children(reset.map_or(0, |reset| reset.copied));
         if let Some(reset) = reset {

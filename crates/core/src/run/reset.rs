@@ -185,10 +185,10 @@ fn all_answered<'a>(run: &Run, later: impl Iterator<Item = &'a Body>) -> Result<
 
 /// The command to another workflow that a fact answers, or whose child it closes.
 fn answer_to(fact: &Fact) -> Option<EventNumber> {
-    match fact {
-        Fact::ChildStarted(started) => Some(started.initiated),
-        other => super::child::closes_child(other),
+    if let Fact::ChildStarted(started) = fact {
+        return Some(started.initiated);
     }
+    super::child::closes_child(fact)
 }
 
 /// Ends the old run, or notes in it that another one goes on.

@@ -86,12 +86,8 @@ fn named(names: impl Iterator<Item = String>) -> String {
 
 fn of_event(history: &[&Event], number: EventNumber) -> Option<TaskPlace> {
     let started_by = |scheduled: EventNumber| {
-        history.iter().find_map(|event| match &event.body.fact {
-            Fact::TaskStarted(task) if task.scheduled == scheduled => {
-                Some(TaskPlace { scheduled, started: event.number })
-            }
-            _ => None,
-        })
+        let starts = |event: &&&Event| matches!(&event.body.fact, Fact::TaskStarted(task) if task.scheduled == scheduled);
+        history.iter().find(starts).map(|event| TaskPlace { scheduled, started: event.number })
     };
     let event = history.get(usize::try_from(number).ok()?.checked_sub(1)?)?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "no other event belongs to a task")]
@@ -129,13 +125,14 @@ fn before_failure(history: &[&Event]) -> Result<TaskPlace, Refusal> {
 
 /// The run completed, or is open: there is nothing to retry.
 fn ended_well(history: &[&Event]) -> bool {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "other events do not end a run badly")]
-    history.last().is_none_or(|event| match event.body.fact {
-        Fact::RunFailed(_)
-        | Fact::RunTimedOut(_)
-        | Fact::RunTerminated(_)
-        | Fact::RunCancelled(_) => false,
-        _ => true,
+    history.last().is_none_or(|event| {
+        !matches!(
+            event.body.fact,
+            Fact::RunFailed(_)
+                | Fact::RunTimedOut(_)
+                | Fact::RunTerminated(_)
+                | Fact::RunCancelled(_)
+        )
     })
 }
 
@@ -160,10 +157,8 @@ fn failed_step(history: &[&Event], event: &Event) -> Option<EventNumber> {
 fn first_failure(history: &[&Event], scheduled: EventNumber) -> Option<EventNumber> {
     let execution = |number: EventNumber| {
         let event = history.get(usize::try_from(number).ok()?.checked_sub(1)?)?;
-        match &event.body.fact {
-            Fact::ActivityScheduled(scheduled) => Some(&scheduled.execution),
-            _ => None,
-        }
+        let Fact::ActivityScheduled(scheduled) = &event.body.fact else { return None };
+        Some(&scheduled.execution)
     };
     let failed = execution(scheduled)?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is such a failure")]
@@ -180,9 +175,9 @@ fn first_child(history: &[&Event], initiated: EventNumber) -> Option<EventNumber
     let event = history.get(usize::try_from(initiated).ok()?.checked_sub(1)?)?;
     let Fact::ChildInitiated(failed) = &event.body.fact else { return None };
     let Some(first) = &failed.child.retry_of else { return Some(initiated) };
-    let is_first = |event: &&&Event| match &event.body.fact {
-        Fact::ChildInitiated(child) => child.child.workflow.workflow == *first,
-        _ => false,
+    let is_first = |event: &&&Event| {
+        matches!(&event.body.fact,
+            Fact::ChildInitiated(child) if child.child.workflow.workflow == *first)
     };
     history.iter().find(is_first).map(|event| event.number)
 }

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
+    batch::{
+        Batch, BatchAction, BatchFailure, BatchPosition, BatchSpec, BatchState, Batches,
+        ListBatches, StartBatch, StopBatch,
+    },
     codec::{self, RunDetails},
     digest::Digest,
     effect::RunOutcome,
@@ -228,6 +232,12 @@ fn lists_and_histories() {
         kind: AttributeKind::Int,
     });
     check_operation(DeleteSearchAttribute { namespace, name });
+    for action in batch_actions() {
+        let (namespace, spec) = ("default".into(), batch_spec(action));
+        check_operation(StartBatch { namespace, spec });
+    }
+    check_operation(StopBatch { namespace: "default".into(), id: "b".into() });
+    check_operation(ListBatches { namespace: "default".into() });
     let filter = RunFilter { namespace: Some("default".into()), ..Default::default() };
     check_operation(TallyRuns { filter });
     check_operation(TallyWaits {
@@ -491,6 +501,23 @@ fn rows() {
     check_reply(RunTally { groups, more: false });
     let kinds = AttributeKind::ALL.map(|kind| (format!("a{}", kind.number()), kind));
     check_reply(SearchAttributes(kinds.into_iter().collect()));
+    let failure =
+        BatchFailure { workflow: "order-7".into(), run: run(4), reason: "it is open".into() };
+    let states = [BatchState::Running, BatchState::Stopped, BatchState::Completed];
+    let batch = |state| Batch {
+        spec: batch_spec(BatchAction::Delete),
+        state,
+        started_at: time(3),
+        ended_at: Some(time(4)),
+        total: 9,
+        done: 5,
+        failed: 1,
+        failures: vec![failure.clone()],
+        position: Some(BatchPosition { started_at: time(1), run: run(2) }),
+        driver: "node#1".into(),
+        beat: 6,
+    };
+    check_reply(Batches(states.map(batch).into()));
     let groups = WaitKind::ALL.map(|kind| (WaitGroup { interval: 4, kind }, 5)).into();
     check_reply(WaitTally { groups, more: false, whole: 7 });
     check_reply(HistoryPage {
@@ -500,4 +527,27 @@ fn rows() {
         more: true,
         closed: true,
     });
+}
+
+fn batch_spec(action: BatchAction) -> BatchSpec {
+    let (id, query) = ("b".into(), "WorkflowType = 'order'".into());
+    BatchSpec { id, query, action, rate: 7, reason: "why".into(), identity: "ada".into() }
+}
+
+fn batch_actions() -> Vec<BatchAction> {
+    let to = [
+        ResetPoint::FirstTask,
+        ResetPoint::LastTask,
+        ResetPoint::Failure,
+        ResetPoint::Build("7".into()),
+    ];
+    let resets = to.map(|to| BatchAction::Reset { to, drop_signals: true, drop_updates: false });
+    let signal = BatchAction::Signal {
+        name: "go".into(),
+        input: vec![abide_core::payload::Payload::new("1")],
+    };
+    let mut actions =
+        vec![BatchAction::Cancel, BatchAction::Terminate, BatchAction::Delete, signal];
+    actions.extend(resets);
+    actions
 }

@@ -5,6 +5,7 @@
 //! number of lost connections.
 
 mod activity;
+mod batch;
 mod blocked;
 mod control;
 mod course;
@@ -40,6 +41,7 @@ use self::generated_id::generated_id;
 pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
+    batch::{Batch, BatchFailure, BatchInfo, BatchStart, BatchStatus},
     blocked::{Blocked, BlockedReason},
     control::{ControlRequest, RescheduleTimer},
     course::Reset,

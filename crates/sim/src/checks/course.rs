@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     event::{Event, Fact, RunStarted, SignalReceived, TaskFailureCause},
-    ids::RunId,
+    ids::{Key, RunId},
     run::Status,
 };
 use abide_store::{
@@ -20,6 +20,23 @@ use super::{
 
 /// The reason of a reset after which later signals follow.
 pub const KEEP_SIGNALS: &str = "keep signals";
+
+/// A caller is told that this run goes on after a reset with its key.
+pub fn reset_is_durable(ledger: &Ledger, key: Option<&Key>, run: RunId) -> Checked {
+    let story = ledger.stories.get(&run);
+    if story.is_some_and(|story| story.run.was_reset_by(key)) {
+        return Ok(());
+    }
+    Err(Violation::of(Check::AckedIsDurable, run, "the reset is not committed"))
+}
+
+/// A caller is told that this run is deleted.
+pub fn deletion_is_durable(ledger: &Ledger, run: RunId) -> Checked {
+    if ledger.stories.get(&run).is_some_and(|story| story.deleted) {
+        return Ok(());
+    }
+    Err(Violation::of(Check::AckedIsDurable, run, "the deletion is not committed"))
+}
 
 /// A run is deleted.
 pub fn delete(ledger: &mut Ledger, run: RunId) -> Checked {

@@ -8,10 +8,10 @@ use abide_core::{
     event::{Fact, Initiator, Mover, SignalReceived, UpdateRequest},
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     operation::{
-        AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Delete, Done, RescheduleTimer,
-        RunOperation, RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
+        AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
+        RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
     },
-    run::{KnownUpdate, Refusal, Resolution, Stage},
+    run::{Description, KnownUpdate, Refusal, Resolution, Stage},
 };
 use bytes::Bytes;
 
@@ -109,20 +109,13 @@ impl Promises {
                 self.check_report(ledger, &asked.attempt, &asked.report, *run)
             }
             (RunOperation::Reset(asked), AnyAnswer::Done(Done { run, .. })) => {
-                let story = story(ledger, *run)?;
-                durable(story, story.run.was_reset_by(asked.key.as_ref()), "the reset")
+                course::reset_is_durable(ledger, asked.key.as_ref(), *run)
             }
-            (RunOperation::Delete(Delete { .. }), AnyAnswer::Done(Done { run, .. })) => {
-                let story = story(ledger, *run)?;
-                durable(story, story.deleted, "the deletion")
+            (RunOperation::Delete(_), AnyAnswer::Done(Done { run, .. })) => {
+                course::deletion_is_durable(ledger, *run)
             }
             (RunOperation::Describe(_), AnyAnswer::Description(shown)) => {
-                let story = story(ledger, shown.run)?;
-                if story.shows(shown).is_some() {
-                    return Ok(());
-                }
-                let what = format!("at event {}: it never was so: {shown:?}", shown.last_event);
-                Err(Violation::of(Check::Shown, shown.run, what))
+                was_shown_so(story(ledger, shown.run)?, shown)
             }
             _ => Ok(()),
         }
@@ -406,6 +399,14 @@ pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
         }
         _ => 0,
     }
+}
+
+fn was_shown_so(story: &Story, shown: &Description) -> Checked {
+    if story.shows(shown).is_some() {
+        return Ok(());
+    }
+    let what = format!("at event {}: it never was so: {shown:?}", shown.last_event);
+    Err(Violation::of(Check::Shown, shown.run, what))
 }
 
 fn story(ledger: &Ledger, run: RunId) -> Result<&Story, Violation> {

@@ -1,0 +1,372 @@
+//! Batches: one action on every run that a query finds. A task of the engine lists the runs from the
+//! newest, acts on each, and writes after each page how far it is. Each action has a key, so what is done
+//! again after a crash has no further effect.
+//!
+//! A batch belongs to the process that its row names. If that process is gone, another one takes the
+//! batch over: at its start if it is alone, or when the row has not changed for a while.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use abide_core::{
+    batch::{
+        Batch, BatchPosition, BatchState, Batches, KEPT_MAX, ListBatches, REGISTRY_PREFIX,
+        RUNNING_MAX, StartBatch, StopBatch,
+    },
+    codec,
+    ids::{NamespaceId, WorkflowKey},
+    limits::{Exceeded, InvalidField},
+    list::{RunFilter, RunRow},
+    operation::{CallError, CountRuns, ListRuns},
+    run::Refusal,
+};
+use abide_store::rows::RegistryRow;
+use futures_util::{StreamExt as _, stream};
+use tokio::{task::JoinSet, time::Instant};
+
+use crate::{Engine, clock::since_boot, search::Purpose};
+
+/// How often a change of the row is tried again that others overtook.
+const TRIES: usize = 50;
+
+/// Runs of one page at most: progress is written after each. A page is no more than a second's worth.
+const PAGE: usize = 50;
+
+/// Actions of one batch in flight: enough to share commits, and few beside those of clients.
+const IN_FLIGHT: usize = 8;
+
+/// How often an action is tried that fails for the moment.
+const ATTEMPTS: u32 = 10;
+
+/// How often a node of a cluster looks for batches whose process is gone, in leases.
+const LOOK: u32 = 2;
+
+/// How long a batch must stay the same until its process counts as gone, in leases: a page takes less, and
+/// two processes at the same batch do no harm.
+const SILENCE: u32 = 6;
+
+impl Engine {
+    pub(crate) async fn start_batch(
+        &self,
+        StartBatch { namespace, spec }: StartBatch,
+    ) -> Result<Batches, CallError> {
+        self.check_namespace(&namespace)?;
+        let spec = spec.checked(&self.node.limits)?;
+        let filter = RunFilter {
+            namespace: Some(namespace.clone()),
+            query: spec.query.clone(),
+            ..RunFilter::default()
+        };
+        self.searching(filter.clone(), Purpose::Count).await?;
+        let known = |batches: &[Batch]| -> Result<Option<Batch>, CallError> {
+            match batches.iter().find(|batch| batch.spec.id == spec.id) {
+                Some(batch) if batch.spec == spec => Ok(Some(batch.clone())),
+                Some(_) => {
+                    let problem =
+                        format!("{:?} is the id of another batch: choose another", spec.id);
+                    Err(InvalidField::new("id", problem).into())
+                }
+                None => Ok(None),
+            }
+        };
+        if let Some(batch) = known(&self.batches_of(&namespace).await?.0)? {
+            return Ok(Batches(vec![batch]));
+        }
+        let total = self.count_runs(CountRuns { filter }).await?.0;
+        let batch = Batch {
+            spec: spec.clone(),
+            state: BatchState::Running,
+            started_at: self.now(),
+            ended_at: None,
+            total,
+            done: 0,
+            failed: 0,
+            failures: Vec::new(),
+            position: None,
+            driver: self.node.owner.clone(),
+            beat: 0,
+        };
+        let started = self.change_batches(&namespace, |batches| {
+            if let Some(batch) = known(batches)? {
+                return Ok((false, batch));
+            }
+            make_room(batches)?;
+            batches.push(batch.clone());
+            Ok((true, batch.clone()))
+        });
+        let started = started.await?;
+        if started.running() && started.driver == self.node.owner && started.beat == 0 {
+            let engine = Arc::new(self.handle());
+            let mut background = self.background.lock().await;
+            while background.try_join_next().is_some() {}
+            background.spawn(drive(engine, namespace, started.spec.id.clone()));
+        }
+        Ok(Batches(vec![started]))
+    }
+
+    pub(crate) async fn stop_batch(
+        &self,
+        StopBatch { namespace, id }: StopBatch,
+    ) -> Result<Batches, CallError> {
+        self.check_namespace(&namespace)?;
+        let now = self.now();
+        let stopped = self.change_batches(&namespace, |batches| {
+            let batch = batches.iter_mut().find(|batch| batch.spec.id == id);
+            let batch = batch.ok_or(CallError::NotFound)?;
+            let running = batch.running();
+            if running {
+                (batch.state, batch.ended_at) = (BatchState::Stopped, Some(now));
+            }
+            Ok((running, batch.clone()))
+        });
+        Ok(Batches(vec![stopped.await?]))
+    }
+
+    pub(crate) async fn list_batches(
+        &self,
+        ListBatches { namespace }: ListBatches,
+    ) -> Result<Batches, CallError> {
+        self.check_namespace(&namespace)?;
+        Ok(Batches(self.batches_of(&namespace).await?.0))
+    }
+
+    /// The batches of a namespace, and the version of their row.
+    async fn batches_of(&self, namespace: &NamespaceId) -> Result<(Vec<Batch>, u64), CallError> {
+        let name = Batch::registry_name(namespace);
+        let rows = self.node.store.registry(name.clone()).await;
+        let rows = rows.map_err(|error| self.unreadable(&error))?;
+        match rows.into_iter().find(|row| row.name == name) {
+            Some(row) => Ok((read(&row)?, row.version)),
+            None => Ok((Vec::new(), 0)),
+        }
+    }
+
+    /// Changes the batches of a namespace. `change` says whether there is anything to write.
+    async fn change_batches<T>(
+        &self,
+        namespace: &NamespaceId,
+        mut change: impl FnMut(&mut Vec<Batch>) -> Result<(bool, T), CallError>,
+    ) -> Result<T, CallError> {
+        for _ in 0..TRIES {
+            let (mut batches, version) = self.batches_of(namespace).await?;
+            let (changed, answer) = change(&mut batches)?;
+            if !changed {
+                return Ok(answer);
+            }
+            let row = RegistryRow {
+                name: Batch::registry_name(namespace),
+                version: version + 1,
+                value: codec::encode_batches(&batches),
+            };
+            let written = self.node.store.put_registry(row).await;
+            if written.map_err(|error| CallError::Unavailable(error.to_string()))? {
+                return Ok(answer);
+            }
+        }
+        Err(CallError::Overloaded)
+    }
+
+    /// Changes a batch that this process carries out; none if it no longer does.
+    async fn progress(
+        &self,
+        (namespace, id): (&NamespaceId, &str),
+        change: impl Fn(&mut Batch),
+    ) -> Result<Option<Batch>, CallError> {
+        self.change_batches(namespace, |batches| {
+            let owner = &self.node.owner;
+            let own = |batch: &&mut Batch| batch.spec.id == id && batch.driver == *owner;
+            let Some(batch) = batches.iter_mut().find(own) else { return Ok((false, None)) };
+            change(batch);
+            batch.beat += 1;
+            Ok((true, Some(batch.clone())))
+        })
+        .await
+    }
+
+    /// Acts on one run of a batch. An action that fails for the moment is tried again.
+    async fn act(&self, batch: &Batch, row: &RunRow) -> Result<(), CallError> {
+        let workflow =
+            WorkflowKey { namespace: row.namespace.clone(), workflow: row.workflow.clone() };
+        let operation = batch.spec.operation(workflow, row.run);
+        let mut attempt = 1;
+        loop {
+            match self.operate(Box::new(operation.clone())).await {
+                Ok(_) => return Ok(()),
+                Err(error) if attempt < ATTEMPTS && passes(&error) => {
+                    tokio::time::sleep(Duration::from_millis(100) * attempt).await;
+                    attempt += 1;
+                }
+                // An earlier attempt deleted it, or its namespace's retention did.
+                Err(CallError::NotFound) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes over a batch whose process is gone; says whether it is now this one's.
+    async fn take_over(&self, namespace: &NamespaceId, gone: &Batch) -> Result<bool, CallError> {
+        self.change_batches(namespace, |batches| {
+            let same = |batch: &&mut Batch| {
+                batch.spec.id == gone.spec.id
+                    && (batch.driver == gone.driver && batch.beat == gone.beat && batch.running())
+            };
+            let Some(batch) = batches.iter_mut().find(same) else { return Ok((false, false)) };
+            batch.driver.clone_from(&self.node.owner);
+            batch.beat += 1;
+            Ok((true, true))
+        })
+        .await
+    }
+}
+
+/// Whether the same request may succeed a moment later.
+fn passes(error: &CallError) -> bool {
+    error.passing()
+        || matches!(
+            error,
+            CallError::NotServed
+                | CallError::Unavailable(_)
+                | CallError::Refused(Refusal::Undelivered(_) | Refusal::Unanswered(_))
+        )
+}
+
+/// Makes room for one more batch, or refuses it.
+fn make_room(batches: &mut Vec<Batch>) -> Result<(), CallError> {
+    if batches.iter().filter(|batch| batch.running()).count() >= RUNNING_MAX {
+        let limit = u64::try_from(RUNNING_MAX).unwrap_or(u64::MAX);
+        let what = "running batches of the namespace; stop one, or wait for its end".into();
+        return Err(Refusal::from(Exceeded { what, limit }).into());
+    }
+    while batches.len() >= KEPT_MAX
+        && let Some(ended) = batches.iter().position(|batch| !batch.running())
+    {
+        batches.remove(ended);
+    }
+    Ok(())
+}
+
+fn read(row: &RegistryRow) -> Result<Vec<Batch>, CallError> {
+    codec::decode_batches(row.value.clone()).map_err(|error| CallError::NoAnswer(error.to_string()))
+}
+
+/// Carries out a batch until it has ended, or another process has it.
+async fn drive(engine: Arc<Engine>, namespace: NamespaceId, id: String) {
+    loop {
+        match page(&engine, &namespace, &id).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(batch = id, %error, "a batch waits");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+}
+
+/// Deals with the next runs of a batch; says whether it goes on.
+async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool, CallError> {
+    let begun = Instant::now();
+    let batches = engine.batches_of(namespace).await?.0;
+    let own = |batch: &Batch| batch.spec.id == id && batch.driver == engine.node.owner;
+    let Some(batch) = batches.into_iter().find(|batch| own(batch) && batch.running()) else {
+        return Ok(false);
+    };
+    let filter = RunFilter {
+        namespace: Some(namespace.clone()),
+        query: batch.spec.query.clone(),
+        started_before: Some(batch.started_at),
+        after: batch.position.as_ref().map(|at| (at.started_at, at.run)),
+        ..RunFilter::default()
+    };
+    let second = usize::try_from(batch.spec.rate).unwrap_or(PAGE);
+    let limit = Some(second.clamp(1, PAGE));
+    let listed = engine.runs(ListRuns { filter, limit }).await?;
+    let acted = {
+        let _work = engine.node.gauge.begin();
+        let act = |row: RunRow| async {
+            let acted = engine.act(&batch, &row).await;
+            (row, acted)
+        };
+        stream::iter(listed.rows).map(act).buffered(IN_FLIGHT).collect::<Vec<_>>().await
+    };
+    // What failed because the engine stops is not dealt with.
+    if engine.stopping() {
+        return Ok(false);
+    }
+    let now = engine.now();
+    let gone_on = engine.progress((namespace, id), |batch| {
+        for (row, acted) in &acted {
+            match acted {
+                Ok(()) => batch.done += 1,
+                Err(error) => batch.fail(row.workflow.clone(), row.run, &error.to_string()),
+            }
+        }
+        if let Some((row, _)) = acted.last() {
+            batch.position = Some(BatchPosition { started_at: row.started_at, run: row.run });
+        }
+        if listed.next.is_none() && batch.running() {
+            (batch.state, batch.ended_at) = (BatchState::Completed, Some(now));
+        }
+    });
+    let Some(batch) = gone_on.await?.filter(Batch::running) else { return Ok(false) };
+    let runs = u32::try_from(acted.len()).unwrap_or(u32::MAX);
+    let least = Duration::from_secs(1) * runs / batch.spec.rate.max(1);
+    tokio::time::sleep_until(begun + least).await;
+    Ok(true)
+}
+
+/// Looks for batches whose process is gone, and carries them out.
+pub(crate) async fn adopt(engine: Engine) {
+    let engine = Arc::new(engine);
+    engine.ready().await;
+    let lease = engine.node.cluster.as_ref().map(|cluster| cluster.lease);
+    let mut driven = JoinSet::new();
+    // What each batch of others was like, and since when.
+    let mut seen: BTreeMap<(NamespaceId, String), (Batch, Duration)> = BTreeMap::new();
+    while !engine.stopping() {
+        match running(&engine).await {
+            Ok(batches) => {
+                seen.retain(|name, _| {
+                    batches
+                        .iter()
+                        .any(|(namespace, batch)| (namespace, &batch.spec.id) == (&name.0, &name.1))
+                });
+                for (namespace, batch) in batches {
+                    let name = (namespace.clone(), batch.spec.id.clone());
+                    let entry = seen.entry(name).or_insert_with(|| (batch.clone(), since_boot()));
+                    if entry.0 != batch {
+                        *entry = (batch.clone(), since_boot());
+                    }
+                    let silent =
+                        since_boot().saturating_sub(entry.1) >= lease.unwrap_or_default() * SILENCE;
+                    if (silent || engine.is_gone(&batch.driver))
+                        && engine.take_over(&namespace, &batch).await.unwrap_or(false)
+                    {
+                        driven.spawn(drive(Arc::clone(&engine), namespace, batch.spec.id));
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot look for batches"),
+        }
+        while driven.try_join_next().is_some() {}
+        // The batches of an engine that is alone have no other process.
+        let Some(lease) = lease else {
+            while driven.join_next().await.is_some() {}
+            return;
+        };
+        tokio::time::sleep(lease * LOOK).await;
+    }
+}
+
+/// The running batches of other processes.
+async fn running(engine: &Engine) -> Result<Vec<(NamespaceId, Batch)>, CallError> {
+    let rows = engine.node.store.registry(REGISTRY_PREFIX.to_owned()).await;
+    let rows = rows.map_err(|error| engine.unreadable(&error))?;
+    let mut running = Vec::new();
+    for row in rows {
+        let Some(namespace) = row.name.strip_prefix(REGISTRY_PREFIX) else { continue };
+        let others = |batch: &Batch| batch.running() && batch.driver != engine.node.owner;
+        let batches = read(&row)?.into_iter().filter(others);
+        running.extend(batches.map(|batch| (NamespaceId::from(namespace), batch)));
+    }
+    Ok(running)
+}
