@@ -273,7 +273,8 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
     let filter = RunFilter {
         namespace: Some(namespace.clone()),
         query: batch.spec.query.clone(),
-        started_before: Some(batch.started_at),
+        // Runs of the same moment are part of it.
+        started_before: Some(batch.started_at.saturating_add(Duration::from_nanos(1))),
         after: batch.position.as_ref().map(|at| (at.started_at, at.run)),
         ..RunFilter::default()
     };

@@ -11,6 +11,7 @@ use super::{
     *,
 };
 use crate::{
+    batch::{BatchAction, BatchSpec, BatchState},
     effect::{Action, ChildClosed, RunOutcome},
     event::{
         ActivityScheduled, ActivitySpec, ActivityTimedOut, Blocked, BlockedReason, CancelMode,
@@ -22,6 +23,7 @@ use crate::{
     },
     failure::{Failure, FailureKind, TimeoutKind},
     retry::RetryState,
+    run::ResetPoint,
 };
 
 /// An example of something that is stored.
@@ -72,13 +74,20 @@ pub(super) fn all() -> Vec<Example> {
     ));
     let run = Source::full().part("RunDetails");
     all.push(example("RunDetails", &run, encode_run_details, decode_run_details));
+    let batches = vec![Source::full().part("Batch")];
+    all.push(example(
+        "Batches",
+        &batches,
+        |batches: &Vec<_>| encode_batches(batches),
+        decode_batches,
+    ));
     all.extend(unions());
     all.extend(enumerations());
     all
 }
 
-/// The cases of unions inside facts, an event for each.
-fn unions() -> [Example; 5] {
+/// The cases of unions inside facts and batches, an event or a batch for each.
+fn unions() -> [Example; 7] {
     [
         each("Origin", |origin: Origin| {
             let spec = TimerSpec { origin: Some(origin), ..least() };
@@ -94,11 +103,16 @@ fn unions() -> [Example; 5] {
             let failure = Failure { kind, ..least() };
             RunFailed { failure, ..least() }
         }),
+        batches("BatchAction", |action: BatchAction| BatchSpec { action, ..least() }),
+        batches("ResetPoint", |to: ResetPoint| {
+            let action = BatchAction::Reset { to, drop_signals: false, drop_updates: false };
+            BatchSpec { action, ..least() }
+        }),
     ]
 }
 
-/// The cases of enumerations, an event for each.
-fn enumerations() -> [Example; 11] {
+/// The cases of enumerations, an event or a batch for each.
+fn enumerations() -> [Example; 12] {
     let examples = [
         each("TimeoutKind", |kind: TimeoutKind| ActivityTimedOut { kind, ..least() }),
         each("RetryState", |retry_state: RetryState| RunTimedOut { retry_state, ..least() }),
@@ -126,6 +140,7 @@ fn enumerations() -> [Example; 11] {
         }),
         each("CancelMode", |mode: CancelMode| ExternalCancelInitiated { mode, ..least() }),
         each("DeliveryFailure", |cause: DeliveryFailure| ChildStartFailed { cause, ..least() }),
+        states(),
     ];
     let schema = include_str!("generated.rs").matches("::prost::Enumeration").count();
     assert_eq!(examples.len(), schema, "an enumeration of the schema is not in this list");
@@ -140,6 +155,20 @@ fn least<T: Sample>() -> T {
 fn each<T: Cases, F: Into<Fact>>(name: &str, fact: impl Fn(T) -> F) -> Example {
     let bodies = T::cases().into_iter().map(|(_, draw)| fact(draw(&mut Source::full())));
     history(name, bodies.map(Body::new).collect())
+}
+
+/// A batch for each case of something in its request.
+fn batches<T: Cases>(name: &str, spec: impl Fn(T) -> BatchSpec) -> Example {
+    let specs = T::cases().into_iter().map(|(_, draw)| spec(draw(&mut Source::full())));
+    let batches = specs.map(|spec| Batch { spec, ..least() }).collect();
+    example(name, &batches, |batches: &Vec<_>| encode_batches(batches), decode_batches)
+}
+
+/// A batch in each state.
+fn states() -> Example {
+    let states = BatchState::cases().into_iter().map(|(_, draw)| draw(&mut Source::full()));
+    let batches = states.map(|state| Batch { state, ..least() }).collect();
+    example("BatchState", &batches, |batches: &Vec<_>| encode_batches(batches), decode_batches)
 }
 
 fn history(name: &str, bodies: Vec<Body>) -> Example {

@@ -5,10 +5,11 @@ use super::model::{Handler, Mark};
 use crate::signature::error;
 
 /// The methods of `WorkflowHandle`.
-const HANDLE_METHODS: [&str; 27] = [
+const HANDLE_METHODS: [&str; 30] = [
     "as_ref",
     "cancel",
     "clone",
+    "delete",
     "describe",
     "follow_history",
     "follow_waits",
@@ -20,8 +21,10 @@ const HANDLE_METHODS: [&str; 27] = [
     "repair",
     "reschedule_timer",
     "reschedule_wait",
+    "reset",
     "result",
     "result_untyped",
+    "retry",
     "run",
     "run_id",
     "signal",

@@ -52,7 +52,7 @@ impl Order {
     }
 
     #[update]
-    fn reset(&mut self, at: Timestamp) -> Result<(), RescheduleError> {
+    fn reset_to(&mut self, at: Timestamp) -> Result<(), RescheduleError> {
         self.deadline.reset(at)
     }
 
@@ -197,11 +197,11 @@ fn the_deadline_of_a_condition_is_moved_by_a_client() {
 fn a_deadline_is_shortened_and_moved_to_now() {
     let mut world = World::<Order>::start(Some(HOUR));
     let now = world.now();
-    assert_eq!(world.update(Order::RESET, now.saturating_add(seconds(60))), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET_TO, now.saturating_add(seconds(60))), Some(Ok(())));
     world.pass(seconds(59));
     assert_eq!(world.result(), None);
     let now = world.now();
-    assert_eq!(world.update(Order::RESET, now), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET_TO, now), Some(Ok(())));
     world.pass(Duration::ZERO);
     assert_eq!(world.result().unwrap(), "timed out");
     world.check();
@@ -210,7 +210,7 @@ fn a_deadline_is_shortened_and_moved_to_now() {
 #[test]
 fn deadlines_that_make_no_sense_are_refused() {
     let refused = |world: &mut World<Order>, at: Timestamp, expected: &str| {
-        let error = world.update(Order::RESET, at).unwrap().unwrap_err();
+        let error = world.update(Order::RESET_TO, at).unwrap().unwrap_err();
         assert!(error.contains(expected), "{error}");
     };
     let mut world = World::<Order>::start(Some(HOUR));
@@ -220,7 +220,7 @@ fn deadlines_that_make_no_sense_are_refused() {
     refused(&mut world, Timestamp::NEVER, "cannot be moved to never");
     assert!(!world.history().contains(&"TimerRescheduled"));
     // The same deadline is nothing new.
-    assert_eq!(world.update(Order::RESET, now.saturating_add(HOUR)), Some(Ok(())));
+    assert_eq!(world.update(Order::RESET_TO, now.saturating_add(HOUR)), Some(Ok(())));
     assert!(!world.history().contains(&"TimerRescheduled"));
     let mut world = World::<Order>::start(None);
     refused(&mut world, now.saturating_add(HOUR), "no wait has begun with this deadline");
