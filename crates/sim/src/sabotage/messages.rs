@@ -81,7 +81,7 @@ impl Saboteur {
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
         let lost = match &envelope.effect {
             Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
-            Effect { action: Action::AdoptChild(_), .. } => self.strikes(Bug::LostAdoption),
+            Effect { action: Action::AdoptChild(_), .. } => self.bug == Some(Bug::LostAdoption),
             Effect { action: Action::Cancel { .. }, initiated: None, .. } => {
                 self.strikes(Bug::IgnoredParentClose)
             }
