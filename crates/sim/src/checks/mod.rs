@@ -42,6 +42,7 @@ pub mod records;
 pub mod replays;
 pub mod rows;
 pub mod sagas;
+pub mod searches;
 pub mod settled;
 pub mod signals;
 pub mod updates;
@@ -157,6 +158,8 @@ checks! {
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
+    /// A search finds the runs whose log says so, and no others.
+    Searches = "searches find what was set",
     /// Every wait has a row, and every row belongs to an open wait.
     WaitRows = "a row for every wait",
     /// A timer has at most one due row, for its current due time.

@@ -123,7 +123,7 @@ impl Promises {
     fn check_end(&mut self, ledger: &Ledger, asked: &Terminate, run: RunId) -> Checked {
         let story = story(ledger, run)?;
         // A repeat that names no run may find a successor of the run that it has ended.
-        if asked.target.run.is_none() && story.run.ended_earlier(asked.key.as_ref()) {
+        if asked.target.run.is_none() && ended_before(ledger, story, asked.key.as_ref()) {
             return Ok(());
         }
         self.ends.insert(run);
@@ -373,6 +373,18 @@ pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
         }
         _ => 0,
     }
+}
+
+/// Whether a request with this key ended an earlier run of the same workflow.
+fn ended_before(ledger: &Ledger, of: &Story, key: Option<&Key>) -> bool {
+    let ended = |earlier: &Story| {
+        let ended = earlier.events.last().map(|event| &event.body.fact);
+        matches!(ended, Some(Fact::RunTerminated(ended)) if ended.key.as_ref() == key)
+    };
+    let mut earlier = ledger.stories.values().filter(|story| {
+        story.run.workflow == of.run.workflow && story.run.ordinal < of.run.ordinal
+    });
+    key.is_some() && earlier.any(ended)
 }
 
 fn story(ledger: &Ledger, run: RunId) -> Result<&Story, Violation> {

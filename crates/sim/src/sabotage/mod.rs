@@ -93,6 +93,10 @@ bugs! {
         "The answer of an effect is not written.",
     LostRunRow "lost-run-row" 50
         "A change of a run's row is not written.",
+    LostAttribute "lost-attribute" 200
+        "A value of a search attribute is not indexed.",
+    KeptAttribute "kept-attribute" 200
+        "A value of a search attribute that has changed stays in the index.",
     KeptDueRow "kept-due-row" 50
         "An entry of the due index is not removed.",
     OldDueRow "old-due-row" 50
