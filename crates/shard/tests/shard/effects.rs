@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use crate::harness::{Reads, World, same_shard, shard_of, signal, target, workflow};
 
-fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
+pub(crate) fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
         workflow: workflow(id),
         spec: RunSpec {
@@ -132,7 +132,7 @@ fn no_child_is_started_under_the_id_of_another_run() {
         unreachable!()
     };
     let start = |run| {
-        let parent = Parent { run: key.source(), initiated: 5 };
+        let parent = Parent { run: key.source(), initiated: 5, ordinal: 1 };
         let start = StartChild { run, child: (*spec).clone(), root: key.source(), parent };
         let target = Target { workflow: workflow(&intruder), run: None, child: None };
         let effect =

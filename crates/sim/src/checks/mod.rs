@@ -13,6 +13,7 @@
 //! - `families`: parents and children, effects on other workflows.
 //! - `borders`: commands between namespaces.
 //! - `chains`: runs of one workflow follow each other, one at a time.
+//! - `course`: resets and deletions.
 //! - `updates`: an update has one outcome, the same for all callers.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
 //! - `sagas`: the steps of a failed saga are undone once and in order.
@@ -30,6 +31,7 @@ use abide_core::ids::RunId;
 pub mod borders;
 pub mod chains;
 pub mod cleanups;
+pub mod course;
 pub mod crowds;
 pub mod dispatches;
 pub mod families;
@@ -146,6 +148,10 @@ checks! {
     Borders = "namespaces have borders",
     /// Runs of a workflow are a chain with one current run.
     Chains = "chain of runs",
+    /// A reset copies a history as it is, and carries over what it should.
+    Resets = "resets copy",
+    /// A deleted run was over, and leaves nothing.
+    Deletions = "deleted leaves nothing",
     /// An update has one outcome.
     Updates = "one outcome of an update",
     /// Cleanup runs once.

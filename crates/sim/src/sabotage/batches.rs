@@ -45,6 +45,7 @@ impl Saboteur {
                 Write::PutRun(_) => self.strikes(Bug::LostRunRow),
                 Write::PutAttribute(_) => self.strikes(Bug::LostAttribute),
                 Write::DeleteAttribute { .. } => self.strikes(Bug::KeptAttribute),
+                Write::DeleteRun(_) => self.strikes(Bug::KeptRun),
                 Write::DeleteDue(_) => self.strikes(Bug::KeptDueRow),
                 Write::DeleteWait { .. } => self.strikes(Bug::KeptWaitRow),
                 Write::DeleteTask(_) => self.strikes(Bug::KeptTaskRow),

@@ -44,6 +44,7 @@ mod blocked;
 mod calls;
 mod clients;
 mod clocks;
+mod course;
 mod credits;
 mod ending;
 mod faults;
