@@ -25,7 +25,9 @@ impl Run {
         let open = timers + self.waits.len() + self.activities.len();
         let others = self.children.len() + self.externals.len() + self.outbox.len();
         let keys = [&self.signal_keys, &self.cancel_keys, &self.pause_keys, &self.unpause_keys];
-        let keys = keys.iter().map(|keys| keys.len()).sum::<usize>() + self.reschedule_keys.len();
+        let keys = keys.iter().map(|keys| keys.len()).sum::<usize>()
+            + self.reschedule_keys.len()
+            + self.earlier_terminate_keys.len();
         open + others + keys + self.buffer.len() + self.updates.len() + self.carried_updates.len()
     }
 
