@@ -69,6 +69,9 @@ pub struct Limits {
     pub carried_keys: usize,
     /// Bytes of those keys: they are part of one event of the next run, which must fit a message.
     pub carried_key_bytes: usize,
+    /// Keys of earlier terminations that the next run of a workflow id takes over, newest first: with
+    /// them, a run costs more the more runs there were. Clients repeat an unanswered call soon.
+    pub terminate_keys: usize,
     /// Default timeout of a workflow task.
     pub task_timeout: Duration,
     /// Minimum interval between two heartbeats that are written.
@@ -163,6 +166,7 @@ impl Default for Limits {
             commands: 10_000,
             carried_keys: 20_000,
             carried_key_bytes: 1 << 20,
+            terminate_keys: 100,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             heartbeat_bytes: 1 << 20,

@@ -131,6 +131,11 @@ impl Shard {
             || self.memory.cache.peek(run).is_some_and(|entry| entry.arrives(durable))
     }
 
+    /// Whether the answer to a read is still wanted; a reset drops the reads in flight.
+    pub fn awaits(&self, ticket: Ticket) -> bool {
+        self.memory.reads.contains_key(&ticket)
+    }
+
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
         let ticket = self.ticket();
         self.memory.reads.insert(ticket, reading);
