@@ -550,9 +550,14 @@ impl Todo {
         }
     }
 
-    /// Whether this goes on with what closed the gate of a run.
-    pub(super) const fn passes_gates(&self) -> bool {
-        matches!(self, Self::Deleted | Self::ResetAfter(_) | Self::ResetRead(_) | Self::ResetNow(_))
+    /// Whether this goes on with what closed the gate of this run.
+    pub(super) fn passes_gate(&self, run: RunId) -> bool {
+        match self {
+            Self::Deleted | Self::ResetRead(_) | Self::ResetNow(_) => true,
+            // The current run may be reset or deleted at the same time.
+            Self::ResetAfter(resetting) => resetting.base() == run,
+            _ => false,
+        }
     }
 
     /// The workflow that this work names, if any.
