@@ -4,9 +4,9 @@
 pub use abide_sdk::client::{
     ActivityHandle, ActivityPhase, Blocked, BlockedReason, ControlRequest, Description, Handled,
     HistoryEvent, HistoryFollower, List, Liveness, NodeInfo, NodeStatus, PendingActivity,
-    PendingChild, Query, RefusalKind, RescheduleTimer, ResumeSource, RunOutcome, RunReference,
-    RunRefusal, Signal, Start, StartWithUpdate, StartedWithUpdate, TaskFailureCause, TaskTrouble,
-    Untyped, Update, UpdateHandle, UpdateState, WaitsFollower,
+    PendingChild, Query, RefusalKind, RescheduleTimer, Reset, ResumeSource, RunOutcome,
+    RunReference, RunRefusal, Signal, Start, StartWithUpdate, StartedWithUpdate, TaskFailureCause,
+    TaskTrouble, Untyped, Update, UpdateHandle, UpdateState, WaitsFollower,
 };
 #[cfg(feature = "grpc")]
 pub use abide_sdk::grpc::ClientBuilder;

@@ -134,6 +134,8 @@ pub struct Limits {
     pub swept_runs: usize,
     /// Open runs without a task whose log each search compares with their rows: each is loaded.
     pub checked_runs: usize,
+    /// Bytes of a history that a reset copies: it is held in memory, and written in one batch.
+    pub reset_bytes: u64,
 }
 
 impl Default for Limits {
@@ -192,6 +194,7 @@ impl Default for Limits {
             sweep_interval: Duration::from_secs(60),
             swept_runs: 4096,
             checked_runs: 10,
+            reset_bytes: 64 << 20,
         }
     }
 }

@@ -341,7 +341,9 @@ impl Node {
     /// A shard reports a condition that operators should see.
     pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
         match notice {
-            Notice::Unreadable(..) => self.counters.unreadable.add(1),
+            Notice::Unreadable(..) | Notice::UnreadableAttributes(_) => {
+                self.counters.unreadable.add(1)
+            }
             Notice::Unstarted(..) | Notice::Senseless(_) => self.counters.refused_effects.add(1),
             Notice::ReadOnly(_) | Notice::SetAside(..) | Notice::Repaired(_) => {}
         }

@@ -5,9 +5,10 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        CreateSearchAttribute, DeleteSearchAttribute, Describe, History, ListNodes, ListRuns,
-        ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair, ReportAttempt,
-        RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+        CreateSearchAttribute, Delete, DeleteSearchAttribute, Describe, History, ListNodes,
+        ListRuns, ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair,
+        ReportAttempt, RescheduleTimer, Reset, RunOperation, Signal, Start, Terminate, Unpause,
+        Update,
     },
     tally::{TallyRuns, TallyWaits},
 };
@@ -45,6 +46,8 @@ fn run_to_wire(operation: RunOperation) -> Result<Asked, InvalidField> {
         RunOperation::AwaitClose(asked) => Asked::AwaitClose(asked.into()),
         RunOperation::AwaitWaits(asked) => Asked::AwaitWaits(asked.into()),
         RunOperation::ReportAttempt(asked) => Asked::ReportAttempt(asked.into()),
+        RunOperation::Delete(asked) => Asked::Delete(asked.into()),
+        RunOperation::Reset(asked) => Asked::Reset((*asked).into()),
         RunOperation::AwaitEvents(_) => {
             return Err(InvalidField::new("operation", "is one of nodes: follow the history"));
         }
@@ -94,6 +97,8 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::CreateSearchAttribute(asked) => CreateSearchAttribute::try_from(asked)?.into(),
         Asked::ListSearchAttributes(asked) => ListSearchAttributes::try_from(asked)?.into(),
         Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
+        Asked::Delete(asked) => Delete::try_from(asked)?.into(),
+        Asked::Reset(asked) => Reset::try_from(asked)?.into(),
     })
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use abide_core::{
     limits::InvalidField,
     operation::{
-        AwaitClose, AwaitUpdate, Cancel, CountRuns, CreateSearchAttribute, DeleteSearchAttribute,
-        Describe, ListNodes, ListRuns, ListSearchAttributes, ListWaits, Operation, Pause, Query,
-        Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause, Update,
+        AwaitClose, AwaitUpdate, Cancel, CountRuns, CreateSearchAttribute, Delete,
+        DeleteSearchAttribute, Describe, ListNodes, ListRuns, ListSearchAttributes, ListWaits,
+        Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Reset, Signal, Start,
+        Terminate, Unpause, Update,
     },
     tally::{TallyRuns, TallyWaits},
 };
@@ -272,6 +273,20 @@ impl Abide for Service {
         request: Request<messages::RepairRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask::<Repair, _>(request).await
+    }
+
+    async fn delete_run(
+        &self,
+        request: Request<messages::DeleteRunRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<Delete, _>(request).await
+    }
+
+    async fn reset_run(
+        &self,
+        request: Request<messages::ResetRunRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<Reset, _>(request).await
     }
 
     async fn calls(

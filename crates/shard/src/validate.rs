@@ -7,13 +7,13 @@ use abide_core::{
     ids::{Key, UpdateId},
     limits::{InvalidField, Limits},
     operation::{
-        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Describe, Pause,
-        Query, Repair, ReportAttempt, RescheduleTimer, RunOperation, RunTarget, Signal, Start,
-        Terminate, Unpause, Update,
+        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Delete, Describe,
+        Pause, Query, Repair, ReportAttempt, RescheduleTimer, Reset, RunOperation, RunTarget,
+        Signal, Start, Terminate, Unpause, Update,
     },
     payload::{self, Extension, PayloadMap, Payloads},
     report::Report,
-    run::{Movable, Resolution},
+    run::{Movable, ResetPoint, Resolution},
     time::Timestamp,
 };
 
@@ -73,6 +73,32 @@ pub(crate) fn operation(
         | RunOperation::AwaitWaits(AwaitWaits { target, .. }) => check.target(target),
         RunOperation::ReportAttempt(ReportAttempt { attempt, report }) => {
             check.report(attempt, report)
+        }
+        RunOperation::Delete(Delete { target, identity }) => {
+            check.target(target)?;
+            check.label("identity", identity)?;
+            match target.run {
+                Some(_) => Ok(()),
+                None => {
+                    let problem =
+                        "is missing: name the run, so that a repeat cannot delete another one";
+                    Err(InvalidField::new("run", problem).into())
+                }
+            }
+        }
+        RunOperation::Reset(reset) => {
+            let Reset { target, to, reason, identity, key, reapply: _ } = &**reset;
+            check.done_to(target, reason, identity, key.as_ref())?;
+            match to {
+                ResetPoint::Build(build) => check.name("build", build.as_str()),
+                ResetPoint::Event(0) => {
+                    Err(InvalidField::new("event", "is 0; events are numbered from 1").into())
+                }
+                ResetPoint::Event(_)
+                | ResetPoint::FirstTask
+                | ResetPoint::LastTask
+                | ResetPoint::Failure => Ok(()),
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ mod hosts;
 mod indexes;
 mod open;
 mod options;
+mod prepared;
 mod readers;
 mod registrar;
 mod session;

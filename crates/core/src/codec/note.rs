@@ -18,7 +18,7 @@ messages! {
 
 union! {
     Note = note::Case in Note {
-        whole { InputBuffered, AttemptStarted, AttemptEnded, TaskAttemptFailed }
+        whole { InputBuffered, AttemptStarted, AttemptEnded, TaskAttemptFailed, ResetTo }
         parts {
             BufferReleased(BufferReleased) { dropped },
             Heartbeat(Heartbeat) { scheduled, start, at, details },
@@ -30,6 +30,7 @@ union! {
             CancelRepeated(CancelRepeated) { key },
             AttemptAwaited(AttemptAwaited) { scheduled, start, since },
             AttemptPresented(AttemptPresented) { scheduled, start },
+            ParentChanged(ParentChanged) { parent },
         }
     }
 }

@@ -9,6 +9,7 @@
 mod access;
 mod attempt;
 mod control;
+mod course;
 mod error;
 mod message;
 mod read;
@@ -22,6 +23,7 @@ pub use self::{
     control::{
         Cancel, Done, Pause, Repair, RescheduleTimer, RunTarget, Signal, Terminate, Unpause,
     },
+    course::{Delete, Reset},
     error::CallError,
     message::{AwaitUpdate, Query, QueryAnswer, QueryRequest, Update, UpdateAnswer, UpdateWait},
     read::{
@@ -232,6 +234,8 @@ operations! {
         AwaitEvents(AwaitEvents) -> Events: Viewer, Repeatable, Small;
         AwaitWaits(AwaitWaits) -> RunWaits: Viewer, Repeatable, Large;
         ReportAttempt(ReportAttempt) -> Reported: Client, Changes, Small;
+        Delete(Delete) -> Done: Operator, Changes, Small;
+        Reset(Box<Reset>) -> Done: Operator, Changes, Small;
     }
     Read {
         History -> HistoryPage: Viewer, Repeatable, Built;
@@ -337,6 +341,8 @@ impl RunOperation {
             | Self::AwaitEvents(AwaitEvents { target, .. })
             | Self::AwaitWaits(AwaitWaits { target, .. }) => (&target.workflow, target.run),
             Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
+            Self::Delete(Delete { target, .. }) => (&target.workflow, target.run),
+            Self::Reset(reset) => (&reset.target.workflow, reset.target.run),
         }
     }
 
@@ -367,7 +373,9 @@ impl RunOperation {
             | Self::RescheduleTimer(_)
             | Self::Repair(_)
             | Self::Describe(_)
-            | Self::ReportAttempt(_) => false,
+            | Self::ReportAttempt(_)
+            | Self::Delete(_)
+            | Self::Reset(_) => false,
         }
     }
 }

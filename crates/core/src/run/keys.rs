@@ -66,6 +66,11 @@ impl<T: Clone + Default> Keys<T> {
         }
     }
 
+    /// What is known of the request with this key.
+    pub fn known(&self, key: &Key) -> Option<&T> {
+        self.known.get(key)
+    }
+
     pub fn contains(&self, key: &Key) -> bool {
         self.known.contains_key(key)
     }
