@@ -5,12 +5,12 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::{
-    cron,
     event::{Blocked, Marker, MarkerKind, RunSpec, WaitDetails},
     failure::Failure,
     ids::WorkflowKey,
     payload::{Extension, PayloadMap, Size, extension_size, map_size, size, text_size},
     retry::RetryPolicy,
+    schedule::cron,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     command::{Ask, ContinueAsNew},
-    cron,
     effect::{Action, ChildClosed, RunOutcome},
     event::{
         Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
@@ -21,6 +20,7 @@ use crate::{
     payload::{Extension, Payloads},
     retry::{RetryDecision, RetryState},
     run::Update,
+    schedule::cron,
     time::Timestamp,
 };
 

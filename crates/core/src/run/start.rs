@@ -4,10 +4,10 @@ use super::{
     Context, Decision, Extent, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft,
 };
 use crate::{
-    cron,
     event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
     ids::{Key, RunId, WorkflowKey},
     note::Record,
+    schedule::cron,
     time::Timestamp,
 };
 
