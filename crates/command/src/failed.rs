@@ -231,6 +231,9 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::Refused(Refusal::NotBegun { .. }) => {
             return Some(format!("`abide workflow describe {id}` shows when it begins"));
         }
+        ClientError::Refused(Refusal::ScheduleRevised { .. }) => {
+            "`abide schedule describe` shows it as it is now"
+        }
         ClientError::Refused(Refusal::StaleAttempt) => {
             "the attempt was reported before or timed out; each attempt has its own token"
         }

@@ -10,7 +10,7 @@ use crate::{
     ids::WorkflowKey,
     payload::{Extension, PayloadMap, Size, extension_size, map_size, size, text_size},
     retry::RetryPolicy,
-    schedule::cron,
+    schedule::{self, ScheduleBounds, cron},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +125,8 @@ pub struct Limits {
     pub sweep_interval: Duration,
     /// Open runs that one such search examines: it must not delay other reads.
     pub swept_runs: usize,
+    /// Bounds of schedules.
+    pub schedules: ScheduleBounds,
 }
 
 impl Default for Limits {
@@ -179,6 +181,7 @@ impl Default for Limits {
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
             swept_runs: 4096,
+            schedules: ScheduleBounds::default(),
         }
     }
 }
@@ -239,10 +242,14 @@ impl Limits {
         check_bytes(field, size.bytes, self.attributes_bytes)
     }
 
-    /// Checks the namespace and the id of a workflow.
+    /// Checks the namespace and the id of a workflow that is no schedule.
     pub fn check_workflow(&self, workflow: &WorkflowKey) -> Result<(), InvalidField> {
         self.check_length("namespace", workflow.namespace.as_str())?;
-        self.check_name("workflow id", workflow.workflow.as_str())
+        self.check_name("workflow id", workflow.workflow.as_str())?;
+        match schedule::id_of(&workflow.workflow) {
+            Some(_) => Err(InvalidField::new("workflow id", schedule::RESERVED)),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the details of a wait are not too large.

@@ -35,6 +35,7 @@ pub mod parts;
 mod refusal;
 mod run;
 mod run_operation;
+mod schedule;
 mod tally;
 pub mod wait;
 pub mod worker;

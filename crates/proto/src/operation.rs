@@ -4,9 +4,11 @@
 use abide_core::{
     limits::InvalidField,
     operation::{
-        AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
-        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+        AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel,
+        ChangeSchedule, CountRuns, CreateSchedule, DeleteSchedule, Describe, DescribeSchedule,
+        History, ListNodes, ListRuns, ListSchedules, ListWaits, Pause, Query, ReadOperation,
+        Repair, ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause,
+        Update,
     },
     tally::Tally,
 };
@@ -44,6 +46,10 @@ fn run_to_wire(operation: RunOperation) -> Result<Asked, InvalidField> {
         RunOperation::AwaitClose(asked) => Asked::AwaitClose(asked.into()),
         RunOperation::AwaitWaits(asked) => Asked::AwaitWaits(asked.into()),
         RunOperation::ReportAttempt(asked) => Asked::ReportAttempt(asked.into()),
+        RunOperation::CreateSchedule(asked) => Asked::CreateSchedule((*asked).into()),
+        RunOperation::ChangeSchedule(asked) => Asked::ChangeSchedule((*asked).into()),
+        RunOperation::DeleteSchedule(asked) => Asked::DeleteSchedule(asked.into()),
+        RunOperation::DescribeSchedule(asked) => Asked::DescribeSchedule(asked.into()),
         RunOperation::AwaitEvents(_) => {
             return Err(InvalidField::new("operation", "is one of nodes: follow the history"));
         }
@@ -58,6 +64,7 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::ListWaits(asked) => Asked::ListWaits(asked.into()),
         ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
         ReadOperation::Tally(asked) => Asked::Tally(asked.into()),
+        ReadOperation::ListSchedules(asked) => Asked::ListSchedules(asked.into()),
     }
 }
 
@@ -85,6 +92,11 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
         Asked::Tally(asked) => Tally::try_from(asked)?.into(),
+        Asked::CreateSchedule(asked) => CreateSchedule::try_from(asked)?.into(),
+        Asked::ChangeSchedule(asked) => ChangeSchedule::try_from(asked)?.into(),
+        Asked::DeleteSchedule(asked) => DeleteSchedule::try_from(asked)?.into(),
+        Asked::DescribeSchedule(asked) => DescribeSchedule::try_from(asked)?.into(),
+        Asked::ListSchedules(asked) => ListSchedules::try_from(asked)?.into(),
     })
 }
 
@@ -106,6 +118,8 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
         Ok(AnyAnswer::Tallied(answer)) => Answer::Tallied(answer.into()),
+        Ok(AnyAnswer::Schedule(answer)) => Answer::Schedule(answer.into()),
+        Ok(AnyAnswer::Schedules(answer)) => Answer::Schedules(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
@@ -133,5 +147,7 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::Waits(answer) => AnyAnswer::Waits(answer.try_into()?),
         Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
         Answer::Tallied(answer) => AnyAnswer::Tallied(answer.try_into()?),
+        Answer::Schedule(answer) => AnyAnswer::Schedule(Box::new(answer.try_into()?)),
+        Answer::Schedules(answer) => AnyAnswer::Schedules(answer.try_into()?),
     }))
 }

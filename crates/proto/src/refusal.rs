@@ -58,6 +58,10 @@ impl From<Refusal> for wire::Refusal {
             Refusal::NotBegun { begins_at } => {
                 Self { begins_at: begins_at.to_wire(), ..plain(RefusalCode::NotBegun) }
             }
+            Refusal::IsSchedule => plain(RefusalCode::IsSchedule),
+            Refusal::ScheduleRevised { revision } => {
+                Self { revision: Some(revision), ..plain(RefusalCode::ScheduleRevised) }
+            }
         }
     }
 }
@@ -130,6 +134,10 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::Held => Self::Held,
             RefusalCode::NotBegun => {
                 Self::NotBegun { begins_at: word("begins_at", wire.begins_at)? }
+            }
+            RefusalCode::IsSchedule => Self::IsSchedule,
+            RefusalCode::ScheduleRevised => {
+                Self::ScheduleRevised { revision: wire.revision.unwrap_or_default() }
             }
         })
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use abide_core::{
     limits::InvalidField,
     operation::{
-        AwaitClose, AwaitUpdate, Cancel, CountRuns, Describe, ListNodes, ListRuns, ListWaits,
-        Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate,
-        Unpause, Update,
+        AwaitClose, AwaitUpdate, Cancel, ChangeSchedule, CountRuns, CreateSchedule, DeleteSchedule,
+        Describe, DescribeSchedule, ListNodes, ListRuns, ListSchedules, ListWaits, Operation,
+        Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause,
+        Update,
     },
     tally::Tally,
 };
@@ -244,6 +245,41 @@ impl Abide for Service {
         request: Request<messages::RepairRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask::<Repair, _>(request).await
+    }
+
+    async fn create_schedule(
+        &self,
+        request: Request<messages::CreateScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<CreateSchedule, _>(request).await
+    }
+
+    async fn change_schedule(
+        &self,
+        request: Request<messages::ChangeScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<ChangeSchedule, _>(request).await
+    }
+
+    async fn delete_schedule(
+        &self,
+        request: Request<messages::DeleteScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<DeleteSchedule, _>(request).await
+    }
+
+    async fn describe_schedule(
+        &self,
+        request: Request<messages::DescribeScheduleRequest>,
+    ) -> Result<Response<messages::ScheduleDescription>, Status> {
+        self.ask::<DescribeSchedule, _>(request).await
+    }
+
+    async fn list_schedules(
+        &self,
+        request: Request<messages::ListSchedulesRequest>,
+    ) -> Result<Response<messages::ListSchedulesResponse>, Status> {
+        self.ask::<ListSchedules, _>(request).await
     }
 
     async fn calls(

@@ -6,12 +6,13 @@ use crate::{
     command::{Ask, Command, ContinueAsNew},
     effect::RunOutcome,
     operation::{
-        AnyAnswer, AnyOperation, CallError, Closed, Query, QueryAnswer, QueryRequest,
-        ReadOperation, ReportAttempt, RunOperation, Signal, Start, StartUpdate, Started, Terminate,
-        Update, UpdateAnswer,
+        AnyAnswer, AnyOperation, CallError, ChangeSchedule, Closed, CreateSchedule, Query,
+        QueryAnswer, QueryRequest, ReadOperation, ReportAttempt, RunOperation, ScheduleDescription,
+        Signal, Start, StartUpdate, Started, Terminate, Update, UpdateAnswer,
     },
     report::{Report, TaskCompletion},
     run::{ActivityGiven, Description, Resolution, ShownActivity, Stage, TaskTrouble},
+    schedule::ScheduleChange,
 };
 
 carriers! {
@@ -26,6 +27,9 @@ carriers! {
 
     Started { update; run, started }
     Closed { outcome; run, how, next_run }
+    CreateSchedule { schedule; workflow, paused, note, trigger, identity, key }
+    ChangeSchedule { change; workflow, revision, identity, key }
+    ScheduleDescription { state; workflow, run, next_times }
     // Waits are shown to people without keys.
     Description {
         outcome, memo, trouble, activities;
@@ -56,7 +60,8 @@ impl Carrier for AnyOperation {
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
-                | ReadOperation::Tally(_) => {}
+                | ReadOperation::Tally(_)
+                | ReadOperation::ListSchedules(_) => {}
             },
         }
     }
@@ -71,6 +76,8 @@ impl Carrier for RunOperation {
             Self::Update(update) => update.collect(carried),
             Self::Query(query) => query.collect(carried),
             Self::ReportAttempt(report) => report.collect(carried),
+            Self::CreateSchedule(create) => create.collect(carried),
+            Self::ChangeSchedule(change) => change.collect(carried),
             Self::Cancel(_)
             | Self::Pause(_)
             | Self::Unpause(_)
@@ -80,7 +87,9 @@ impl Carrier for RunOperation {
             | Self::Describe(_)
             | Self::AwaitClose(_)
             | Self::AwaitEvents(_)
-            | Self::AwaitWaits(_) => {}
+            | Self::AwaitWaits(_)
+            | Self::DeleteSchedule(_)
+            | Self::DescribeSchedule(_) => {}
         }
     }
 }
@@ -95,6 +104,7 @@ impl Carrier for AnyAnswer {
             Self::Query(QueryAnswer(answer)) => answer.collect(carried),
             Self::Description(description) => description.collect(carried),
             Self::Closed(closed) => closed.collect(carried),
+            Self::Schedule(description) => description.collect(carried),
             Self::Done(_)
             | Self::Events(_)
             | Self::RunWaits(_)
@@ -104,7 +114,20 @@ impl Carrier for AnyAnswer {
             | Self::Count(_)
             | Self::Waits(_)
             | Self::Nodes(_)
-            | Self::Tallied(_) => {}
+            | Self::Tallied(_)
+            | Self::Schedules(_) => {}
+        }
+    }
+}
+
+impl Carrier for ScheduleChange {
+    fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
+        match self {
+            Self::Updated(schedule) => schedule.collect(carried),
+            Self::Paused { .. }
+            | Self::Unpaused { .. }
+            | Self::Triggered { .. }
+            | Self::Backfilled { .. } => {}
         }
     }
 }

@@ -18,7 +18,15 @@ messages! {
 
 union! {
     Note = note::Case in Note {
-        whole { InputBuffered, AttemptStarted, AttemptEnded, TaskAttemptFailed }
+        whole {
+            InputBuffered,
+            AttemptStarted,
+            AttemptEnded,
+            TaskAttemptFailed,
+            ScheduleChanged,
+            ScheduleStepped,
+            ScheduledRunEnded,
+        }
         parts {
             BufferReleased(BufferReleased) { dropped },
             Heartbeat(Heartbeat) { scheduled, start, at, details },

@@ -10,6 +10,7 @@ use crate::{
     ids::{EventNumber, Key, NamespaceId, RunId, UpdateId, WorkflowId, WorkflowKey},
     payload::{PayloadMap, Payloads},
     retry::{RetryPolicy, RetryState},
+    schedule::ScheduleState,
     time::Timestamp,
 };
 
@@ -66,6 +67,8 @@ pub struct RunStarted {
     pub parent: Option<Parent>,
     /// The topmost ancestor.
     pub root: Option<RunReference>,
+    /// The schedule that the run is, if it is one.
+    pub schedule: Option<Box<ScheduleState>>,
 }
 
 /// How a run continues another one of the same workflow.

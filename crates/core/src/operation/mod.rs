@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod message;
 mod read;
+mod schedule;
 mod start;
 mod watch;
 
@@ -26,6 +27,10 @@ pub use self::{
     read::{
         Count, CountRuns, History, HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, RunRows,
         WaitRows,
+    },
+    schedule::{
+        ChangeSchedule, CreateSchedule, DeleteSchedule, DescribeSchedule, ListSchedules,
+        ScheduleDescription, ScheduleRow, ScheduleRows,
     },
     start::{Begin, ConflictPolicy, Start, StartUpdate, Started},
     watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
@@ -177,6 +182,10 @@ operations! {
         AwaitEvents(AwaitEvents) -> Events,
         AwaitWaits(AwaitWaits) -> RunWaits,
         ReportAttempt(ReportAttempt) -> Reported,
+        CreateSchedule(Box<CreateSchedule>) -> Done,
+        ChangeSchedule(Box<ChangeSchedule>) -> Done,
+        DeleteSchedule(DeleteSchedule) -> Done,
+        DescribeSchedule(DescribeSchedule) -> Box<ScheduleDescription>,
     }
     Read {
         History -> HistoryPage,
@@ -185,6 +194,7 @@ operations! {
         ListWaits -> WaitRows,
         ListNodes -> Nodes,
         Tally -> Tallied,
+        ListSchedules -> ScheduleRows,
     }
 }
 
@@ -204,6 +214,8 @@ answers! {
     Waits(WaitRows),
     Nodes(Nodes),
     Tallied(Tallied),
+    Schedule(Box<ScheduleDescription>),
+    Schedules(ScheduleRows),
 }
 
 /// Any operation. Each is in a box, because what waits for its answer should be small.
@@ -240,7 +252,8 @@ impl AnyOperation {
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
-                | ReadOperation::Tally(_) => false,
+                | ReadOperation::Tally(_)
+                | ReadOperation::ListSchedules(_) => false,
             },
         }
     }
@@ -266,6 +279,10 @@ impl RunOperation {
             | Self::AwaitEvents(AwaitEvents { target, .. })
             | Self::AwaitWaits(AwaitWaits { target, .. }) => (&target.workflow, target.run),
             Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
+            Self::CreateSchedule(create) => (&create.workflow, None),
+            Self::ChangeSchedule(change) => (&change.workflow, None),
+            Self::DeleteSchedule(DeleteSchedule { workflow, .. })
+            | Self::DescribeSchedule(DescribeSchedule { workflow }) => (workflow, None),
         }
     }
 
@@ -296,7 +313,11 @@ impl RunOperation {
             | Self::RescheduleTimer(_)
             | Self::Repair(_)
             | Self::Describe(_)
-            | Self::ReportAttempt(_) => false,
+            | Self::ReportAttempt(_)
+            | Self::CreateSchedule(_)
+            | Self::ChangeSchedule(_)
+            | Self::DeleteSchedule(_)
+            | Self::DescribeSchedule(_) => false,
         }
     }
 }
@@ -327,7 +348,10 @@ impl OperationName {
             | Self::Repair
             | Self::AwaitEvents
             | Self::ReportAttempt
-            | Self::ListNodes => AnswerSize::Small,
+            | Self::ListNodes
+            | Self::CreateSchedule
+            | Self::ChangeSchedule
+            | Self::DeleteSchedule => AnswerSize::Small,
             Self::Update
             | Self::AwaitUpdate
             | Self::Query
@@ -338,7 +362,9 @@ impl OperationName {
             | Self::ListRuns
             | Self::CountRuns
             | Self::ListWaits
-            | Self::Tally => AnswerSize::Built,
+            | Self::Tally
+            | Self::DescribeSchedule
+            | Self::ListSchedules => AnswerSize::Built,
         }
     }
 
@@ -356,7 +382,9 @@ impl OperationName {
             | Self::CountRuns
             | Self::ListWaits
             | Self::ListNodes
-            | Self::Tally => true,
+            | Self::Tally
+            | Self::DescribeSchedule
+            | Self::ListSchedules => true,
             Self::Start
             | Self::Signal
             | Self::Cancel
@@ -366,7 +394,10 @@ impl OperationName {
             | Self::RescheduleTimer
             | Self::Repair
             | Self::Update
-            | Self::ReportAttempt => false,
+            | Self::ReportAttempt
+            | Self::CreateSchedule
+            | Self::ChangeSchedule
+            | Self::DeleteSchedule => false,
         }
     }
 
@@ -383,7 +414,9 @@ impl OperationName {
             | Self::CountRuns
             | Self::ListWaits
             | Self::ListNodes
-            | Self::Tally => Role::Viewer,
+            | Self::Tally
+            | Self::DescribeSchedule
+            | Self::ListSchedules => Role::Viewer,
             // A query runs code of the workflow.
             Self::Query | Self::Start | Self::Signal | Self::Update | Self::ReportAttempt => {
                 Role::Client
@@ -393,7 +426,10 @@ impl OperationName {
             | Self::Pause
             | Self::Unpause
             | Self::RescheduleTimer
-            | Self::Repair => Role::Operator,
+            | Self::Repair
+            | Self::CreateSchedule
+            | Self::ChangeSchedule
+            | Self::DeleteSchedule => Role::Operator,
         }
     }
 }

@@ -149,6 +149,9 @@ impl Run {
             Note::EffectSettled { number, .. } => self.settle_effect(*number),
             Note::Repaired { .. } => self.apply_repaired(),
             Note::CancelRepeated { key } => self.cancel_keys.insert(key, Digest::UNKNOWN),
+            Note::ScheduleChanged(changed) => self.apply_schedule_changed(changed),
+            Note::ScheduleStepped(step) => self.apply_schedule_stepped(step),
+            Note::ScheduledRunEnded(ended) => self.apply_scheduled_run_ended(ended),
         }
     }
 

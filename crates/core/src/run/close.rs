@@ -20,7 +20,7 @@ use crate::{
     payload::{Extension, Payloads},
     retry::{RetryDecision, RetryState},
     run::Update,
-    schedule::cron,
+    schedule::{cron, id_of},
     time::Timestamp,
 };
 
@@ -160,7 +160,7 @@ fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: O
     draft.follow(start);
 }
 
-fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
+pub(super) fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
     let mut completed_updates = run.carried_updates.clone();
     let completed = run.updates.iter().filter(|(_, update)| update.over());
     completed_updates.extend(completed.map(|(id, update)| CompletedUpdate {
@@ -187,7 +187,7 @@ fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousR
     }
 }
 
-fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRun {
+pub(super) fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRun {
     StartRun {
         ordinal: run.ordinal + 1,
         first_run: Some(run.first_run),
@@ -250,8 +250,9 @@ impl Run {
 
     fn notify_parent(&mut self, outcome: Option<RunOutcome>) {
         let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
-        let target =
-            Target { workflow: parent.run.workflow, run: Some(parent.run.run), child: None };
+        // A schedule may go on in another run meanwhile, and knows what it started all the same.
+        let run = Some(parent.run.run).filter(|_| id_of(&parent.run.workflow.workflow).is_none());
+        let target = Target { workflow: parent.run.workflow, run, child: None };
         let closed = ChildClosed {
             initiated: parent.initiated,
             first_run: self.first_run,

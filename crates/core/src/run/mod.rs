@@ -22,6 +22,7 @@ mod keys;
 mod liveness;
 mod memory;
 mod pause;
+mod schedule;
 mod signal;
 mod snapshot;
 mod start;
@@ -41,6 +42,7 @@ pub use due::TimerKey;
 pub use input::*;
 pub use keys::{Keys, TakenMove};
 pub use liveness::{Liveness, ResumeSource};
+pub use schedule::begin_schedule;
 pub use snapshot::SNAPSHOT_VERSION;
 pub use start::{StartRun, start};
 pub use state::*;
@@ -62,6 +64,9 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         return child::decide_closed(run, context, input);
     }
     let draft = Draft::new(run, context);
+    if draft.run.schedule.is_some() {
+        return schedule::decide(draft, input);
+    }
     match input {
         Input::StartTask(start) => task::start(draft, start),
         Input::CompleteTask(completion) => task::complete(draft, *completion),
@@ -89,5 +94,6 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),
         Input::Deliver { source, action } => child::deliver(draft, source, action),
         Input::EffectAnswered { number, answer } => child::answered(draft, number, answer),
+        Input::ChangeSchedule(_) => Err(Refusal::RunClosed),
     }
 }

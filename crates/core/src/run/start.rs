@@ -7,7 +7,7 @@ use crate::{
     event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
     ids::{Key, RunId, WorkflowKey},
     note::Record,
-    schedule::cron,
+    schedule::{ScheduleState, cron},
     time::Timestamp,
 };
 
@@ -39,6 +39,8 @@ pub struct StartRun {
     pub root: Option<RunReference>,
     /// Initial inputs: carried over, or sent with the start.
     pub inputs: Vec<Body>,
+    /// The schedule that the run is, if it is one.
+    pub schedule: Option<Box<ScheduleState>>,
 }
 
 impl StartRun {
@@ -60,6 +62,7 @@ impl StartRun {
             parent: None,
             root: None,
             inputs: Vec::new(),
+            schedule: None,
         }
     }
 
@@ -84,7 +87,8 @@ pub fn start(context: &Context<'_>, start: StartRun) -> (Run, Decision) {
     for input in inputs {
         draft.body(input);
     }
-    if started.first_task_at.is_none() {
+    // A schedule has no code, so it has no tasks.
+    if started.first_task_at.is_none() && started.schedule.is_none() {
         draft.schedule_task(1);
     }
     let mut decision = draft.finish(Reply::Done);
@@ -113,6 +117,7 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
         first_task_at: start.first_task_at.filter(|at| *at > context.now),
         parent: start.parent,
         root: start.root,
+        schedule: start.schedule,
     }
 }
 
@@ -150,7 +155,7 @@ impl Run {
             cancel_requested: false,
             close_refused: false,
             task: Task::Idle,
-            unseen: true,
+            unseen: started.schedule.is_none(),
             completed: 0,
             buffer: Vec::new(),
             timers: Default::default(),
@@ -170,10 +175,14 @@ impl Run {
             terminate_key: None,
             outbox: Default::default(),
             effects: 0,
+            schedule: started.schedule.clone(),
             volatile: Volatile { touched: [Touch::Run].into(), ..Volatile::default() },
         };
         if let Some(previous) = previous {
             run.inherit_keys(previous);
+        }
+        if let Some(key) = &started.key {
+            run.remember_creation(key);
         }
         run
     }

@@ -12,12 +12,12 @@ pub struct Interval {
     /// Distance between two times, in whole seconds.
     pub every: Duration,
     /// Moves all times by so much: less than the distance, in whole seconds.
-    pub offset: Duration,
+    pub offset: Option<Duration>,
 }
 
 impl Interval {
     pub(crate) fn every(every: Duration) -> Self {
-        Self { every, offset: Duration::ZERO }
+        Self { every, offset: None }
     }
 
     pub(crate) fn check(&self, field: &str) -> Result<(), InvalidField> {
@@ -29,10 +29,11 @@ impl Interval {
         if i64::try_from(self.every.as_secs()).is_err() {
             return refuse(format!("is {:?}, which no time can be apart", self.every));
         }
-        if !whole(self.offset) || self.offset >= self.every {
+        let offset = self.offset.unwrap_or_default();
+        if !whole(offset) || offset >= self.every {
             return refuse(format!(
-                "has the offset {:?}, which is not a whole number of seconds below {:?}",
-                self.offset, self.every
+                "has the offset {offset:?}, which is not a whole number of seconds below {:?}",
+                self.every
             ));
         }
         Ok(())
@@ -41,7 +42,7 @@ impl Interval {
     /// First time after `after`.
     pub(crate) fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let every = i64::try_from(self.every.as_secs()).ok().filter(|every| *every > 0)?;
-        let offset = i64::try_from(self.offset.as_secs()).ok()?;
+        let offset = i64::try_from(self.offset.unwrap_or_default().as_secs()).ok()?;
         let passed = after.seconds().checked_sub(offset)?.div_euclid(every);
         let next = passed.checked_add(1)?.checked_mul(every)?.checked_add(offset)?;
         Timestamp::new(next, 0)

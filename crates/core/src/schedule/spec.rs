@@ -28,7 +28,7 @@ pub struct Spec {
     /// Only times at or before this.
     pub end_at: Option<Timestamp>,
     /// Each start is delayed by up to this, always by the same for the same time.
-    pub jitter: Duration,
+    pub jitter: Option<Duration>,
     /// Zone of calendars, exclusions and cron expressions without their own; empty is UTC.
     pub time_zone: String,
 }
@@ -52,6 +52,11 @@ pub enum Search {
 }
 
 impl Spec {
+    /// Whether it has no rule, so that only triggers start something.
+    pub fn is_empty(&self) -> bool {
+        self.cron.is_empty() && self.calendars.is_empty() && self.intervals.is_empty()
+    }
+
     /// Refuses a specification that is malformed or never matches after `now`.
     pub fn check(&self, now: Timestamp) -> Result<(), InvalidField> {
         let times = self.times()?;
@@ -89,7 +94,8 @@ impl Spec {
         }
         let excluded = |calendar| matcher("exclusion", calendar, AbsentTime::All);
         let exclusions = self.exclusions.iter().map(excluded).collect::<Result<_, _>>()?;
-        let (start_at, end_at, jitter) = (self.start_at, self.end_at, self.jitter);
+        let (start_at, end_at) = (self.start_at, self.end_at);
+        let jitter = self.jitter.unwrap_or_default();
         Ok(Times { rules, exclusions, zone, start_at, end_at, jitter })
     }
 
@@ -116,8 +122,9 @@ impl Spec {
                 return Err(InvalidField::new(field, problem));
             }
         }
-        if self.jitter > JITTER_MAX {
-            let problem = format!("is {:?}, the limit is {JITTER_MAX:?}", self.jitter);
+        let jitter = self.jitter.unwrap_or_default();
+        if jitter > JITTER_MAX {
+            let problem = format!("is {jitter:?}, the limit is {JITTER_MAX:?}");
             return Err(InvalidField::new("jitter", problem));
         }
         match (self.start_at, self.end_at) {

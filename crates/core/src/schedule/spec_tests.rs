@@ -156,7 +156,8 @@ fn weekdays_of_a_month() {
 #[test]
 fn intervals_count_from_the_epoch_and_their_offset() {
     let (every, offset) = (Duration::from_secs(3600), Duration::from_secs(19 * 60));
-    let spec = Spec { intervals: vec![Interval { every, offset }], ..Spec::default() };
+    let spec =
+        Spec { intervals: vec![Interval { every, offset: Some(offset) }], ..Spec::default() };
     assert_eq!(
         times(&spec, "2026-06-01T00:19:00Z", 2),
         ["2026-06-01T01:19:00Z", "2026-06-01T02:19:00Z"]
@@ -240,7 +241,7 @@ fn a_search_is_bounded_and_loses_nothing() {
 
 #[test]
 fn jitter_follows_from_schedule_and_time_and_stays_before_the_next_time() {
-    let jitter = Duration::from_secs(3600);
+    let jitter = Some(Duration::from_secs(3600));
     let spec = Spec { cron: vec!["*/10 * * * *".into()], jitter, ..Spec::default() };
     let times = spec.times().unwrap();
     let nominal = times.some_after(at("2026-06-01T00:00:00Z"), 100);
@@ -252,7 +253,7 @@ fn jitter_follows_from_schedule_and_time_and_stays_before_the_next_time() {
         nominal.iter().map(|at| times.delayed("s", *at).saturating_since(*at)).collect();
     assert_eq!(delays, again);
     assert_ne!(times.delayed("s", nominal[0]), times.delayed("other", nominal[0]));
-    let none = Spec { jitter: Duration::ZERO, ..spec }.times().unwrap();
+    let none = Spec { jitter: None, ..spec }.times().unwrap();
     assert_eq!(none.delayed("s", nominal[0]), nominal[0]);
 }
 
@@ -274,7 +275,7 @@ fn a_refusal_names_field_bound_and_what_helps() {
     assert!(zone.starts_with("time zone \"Europe/Berln\" is no time zone; use a name"), "{zone}");
     let interval = |every, offset| {
         let (every, offset) = (Duration::from_millis(every), Duration::from_millis(offset));
-        Spec { intervals: vec![Interval { every, offset }], ..Spec::default() }
+        Spec { intervals: vec![Interval { every, offset: Some(offset) }], ..Spec::default() }
     };
     let fraction = "interval is 1.5s; it takes one or more whole seconds";
     assert_eq!(problem(&interval(1500, 0)), fraction);
@@ -283,7 +284,7 @@ fn a_refusal_names_field_bound_and_what_helps() {
     assert_eq!(problem(&interval(2000, 2000)), offset);
     let many = Spec { cron: vec!["@daily".into(); 101], ..Spec::default() };
     assert_eq!(problem(&many), "cron is given 101 times, the limit is 100");
-    let jitter = Spec { jitter: Duration::from_secs(90_000), ..calendar("hour=1", "") };
+    let jitter = Spec { jitter: Some(Duration::from_secs(90_000)), ..calendar("hour=1", "") };
     assert_eq!(problem(&jitter), "jitter is 90000s, the limit is 86400s");
     let (start_at, end_at) = (at("2026-02-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
     let ends = Spec { start_at: Some(start_at), end_at: Some(end_at), ..calendar("hour=1", "") };

@@ -52,6 +52,7 @@ impl History {
             first_task_at: None,
             parent: None,
             root: None,
+            schedule: None,
         })
     }
 

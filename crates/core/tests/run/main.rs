@@ -18,6 +18,7 @@ mod overtaken_firings;
 mod pausing;
 mod random;
 mod scenarios;
+mod schedules;
 mod shown_waits;
 mod signals;
 mod snapshots;

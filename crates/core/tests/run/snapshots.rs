@@ -54,6 +54,7 @@ fn samples() -> Vec<(&'static str, Run)> {
         ("blocked", blocked().run),
         ("followed", followed().run),
         ("terminated", terminated().run),
+        ("schedule", crate::schedules::busy().run),
     ]
 }
 

@@ -42,6 +42,8 @@ fn every_error() -> Vec<CallError> {
         Refusal::NotPaused,
         Refusal::Held,
         Refusal::NotBegun { begins_at: time(3) },
+        Refusal::IsSchedule,
+        Refusal::ScheduleRevised { revision: 7 },
     ];
     let mut errors: Vec<_> = refusals.into_iter().map(CallError::Refused).collect();
     errors.extend([

@@ -9,6 +9,7 @@ use abide_core::{
     ids::RunId,
     operation::CallError,
     run::{Input, Refusal, Reply, StartRun},
+    schedule,
 };
 use abide_store::{Write, rows::InboxRow};
 
@@ -107,7 +108,13 @@ impl Shard {
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
-                parent.run.run == envelope.key.run && parent.initiated == initiated
+                // A schedule numbers its starts over all its runs.
+                let schedule = schedule::id_of(&envelope.key.workflow.workflow).is_some();
+                let same = match schedule {
+                    true => parent.run.workflow == envelope.key.workflow,
+                    false => parent.run.run == envelope.key.run,
+                };
+                same && parent.initiated == initiated
             })
         });
         if !is_child || entry.run.workflow != target.workflow {

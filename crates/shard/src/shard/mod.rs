@@ -55,6 +55,7 @@ mod refusals;
 mod repair;
 mod report;
 mod request;
+mod schedule;
 mod start;
 mod transition;
 mod update;

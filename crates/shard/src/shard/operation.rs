@@ -35,6 +35,16 @@ impl Shard {
             RunOperation::ReportAttempt(report) => {
                 return self.report_attempt(run, ticket, report);
             }
+            RunOperation::CreateSchedule(create) => {
+                return self.create_schedule(run, ticket, &create);
+            }
+            RunOperation::ChangeSchedule(change) => {
+                return self.change_schedule(run, ticket, *change);
+            }
+            RunOperation::DeleteSchedule(delete) => {
+                return self.delete_schedule(run, ticket, delete);
+            }
+            RunOperation::DescribeSchedule(_) => return self.describe_schedule(run, ticket),
             RunOperation::Signal(Signal { ref signal, ref extension, .. }) => {
                 let signal = SignalReceived { received_at: self.now(), ..signal.clone() };
                 let extension = extension.clone();

@@ -224,7 +224,10 @@ impl Story {
             | Note::TaskAttemptFailed(_)
             | Note::UpdateRejected { .. }
             | Note::Repaired { .. }
-            | Note::CancelRepeated { .. } => {}
+            | Note::CancelRepeated { .. }
+            | Note::ScheduleChanged(_)
+            | Note::ScheduleStepped(_)
+            | Note::ScheduledRunEnded(_) => {}
         }
     }
 }
