@@ -55,7 +55,7 @@ impl Agent {
     async fn run(ctx: &Context<Self>, task: String) -> abide::Result<String> {
         let mut said = vec![task];
         for turn in 1..=10 {
-            let reply = ctx.activity(model, said.clone()).await?;
+            let reply = ctx.activity(model, &said).await?;
             if let Reply::Answer(answer) = reply {
                 return Ok(answer);
             }

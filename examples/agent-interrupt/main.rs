@@ -54,7 +54,7 @@ impl Chat {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         let mut said = vec![ctx.receive(Self::SAY).await?];
         loop {
-            let answer = ctx.activity(Model::answer, said.clone());
+            let answer = ctx.activity(Model::answer, &said);
             let answer = answer.start_to_close(minutes(5)).heartbeat_timeout(seconds(1));
             // The first one wins. The loser is dropped, and dropping a call cancels it. A message
             // that arrives together with the answer wins, because its branch comes first.

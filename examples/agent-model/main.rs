@@ -81,7 +81,7 @@ async fn agent(ctx: &Context, question: String) -> abide::Result<String> {
     let mut said = vec![Message::User(question)];
     // Bounded: a model that never finishes is stopped.
     for _turn in 0..10 {
-        match ctx.activity(Assistant::model, said.clone()).start_to_close(minutes(5)).await? {
+        match ctx.activity(Assistant::model, &said).start_to_close(minutes(5)).await? {
             Reply::Answer(answer) => return Ok(answer),
             Reply::UseTool { name, argument } => {
                 let tool = ctx.activity(Assistant::tool, (name, argument));

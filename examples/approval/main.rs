@@ -44,7 +44,7 @@ pub async fn main() -> anyhow::Result<()> {
     // The update replies immediately, also to people who may not decide.
     let stranger = desk.decide(Answer::approve("purchase", "mallory")).await;
     if let Err(ClientError::UpdateRejected(failure)) = stranger {
-        println!("refused: {}", failure.message);
+        println!("refused: {failure}");
         assert!(matches!(Refusal::of(&failure), Some(Refusal::NotAllowed { .. })));
     }
 

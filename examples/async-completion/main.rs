@@ -29,7 +29,7 @@ async fn diagnosis(ctx: &Context, sample: String) -> abide::Result<String> {
         .retry(RetryPolicy::default().maximum_attempts(2))
         .await;
     match analysed {
-        Err(Error::Activity(failed)) => Ok(format!("no result: {}", failed.failure.message)),
+        Err(Error::Activity(failed)) => Ok(format!("no result: {}", failed.failure)),
         other => other,
     }
 }

@@ -33,13 +33,13 @@ impl Offer {
     #[run]
     async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
         let reference = ctx.workflow_id().to_string();
-        ctx.activity(ask_for_offer, (item.clone(), reference.clone())).await?;
+        ctx.activity(ask_for_offer, (&item, &reference)).await?;
         // An answer that arrives before this line is kept.
         for _ in 0..2 {
             match ctx.receive(Self::ANSWERED).timeout(days(3)).await? {
                 Outcome::InTime(price) => return Ok(format!("a {item} for {price}")),
                 // A reminder, at a time that survives every restart.
-                Outcome::TimedOut => ctx.activity(remind, reference.clone()).await?,
+                Outcome::TimedOut => ctx.activity(remind, &reference).await?,
             }
         }
         Ok(format!("no offer for a {item}"))

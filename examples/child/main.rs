@@ -35,7 +35,7 @@ async fn order(ctx: &Context, items: Vec<String>) -> abide::Result<Vec<String>> 
             Ok(sent) => sent,
             // A child that fails does not fail its parent: the parent decides.
             Err(Error::Child(failed)) => {
-                format!("{}: {}", failed.workflow, failed.failure.message)
+                format!("{}: {}", failed.workflow, failed.failure)
             }
             Err(error) => return Err(error),
         });

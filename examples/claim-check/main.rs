@@ -50,7 +50,7 @@ pub async fn main() -> anyhow::Result<()> {
     engine.worker().workflow::<film>().activity(download).activity(measure).spawn();
     let film = film::start(&engine.client(), "film", "film.example.org").await?;
     match film.result().await {
-        Err(ClientError::RunFailed(failure)) => println!("without a store: {}", failure.message),
+        Err(ClientError::RunFailed(failure)) => println!("without a store: {failure}"),
         other => println!("unexpected: {other:?}"),
     }
     Ok(())

@@ -32,7 +32,7 @@ impl Ticket {
     #[run]
     async fn run(ctx: &Context<Self>, seat: u32) -> abide::Result<String> {
         let checked = match ctx.local_activity(check_seat, seat).await {
-            Err(Error::Activity(failed)) => Err(failed.failure.message),
+            Err(Error::Activity(failed)) => Err(failed.failure.to_string()),
             other => Ok(other?),
         };
         ctx.write(|ticket| ticket.checked = Some(checked.clone()));

@@ -27,8 +27,8 @@ struct Payment {
 impl Payment {
     #[run]
     async fn run(ctx: &Context<Self>, card: String, cents: u64) -> abide::Result<String> {
-        let authorized = match ctx.activity(authorize, (card.clone(), cents)).await {
-            Err(Error::Activity(failed)) => Err(failed.failure.message),
+        let authorized = match ctx.activity(authorize, (&card, cents)).await {
+            Err(Error::Activity(failed)) => Err(failed.failure.to_string()),
             other => Ok(other?),
         };
         let refused = authorized.is_err();

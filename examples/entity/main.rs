@@ -103,7 +103,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("after the invoice: {} points", ada.spend(30).await?);
     println!("level: {:?}", ada.level().await?);
     match ada.spend(500).await {
-        Err(ClientError::UpdateRejected(failure)) => println!("refused: {}", failure.message),
+        Err(ClientError::UpdateRejected(failure)) => println!("refused: {failure}"),
         other => println!("unexpected: {other:?}"),
     }
     ada.close().await?;

@@ -18,7 +18,7 @@ async fn send_newsletter(address: String) -> Result<(), ActivityError> {
 /// Returns the addresses that could not be reached.
 #[workflow]
 async fn sending(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<String>> {
-    let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address.clone()));
+    let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address));
     let mut unreached = Vec::new();
     for (address, sent) in addresses.iter().zip(join_all(sent).await) {
         match sent {
@@ -46,7 +46,7 @@ async fn newsletter(ctx: &Context, addresses: Vec<String>) -> abide::Result<Vec<
         report.push(match part {
             Ok(unreached) => format!("part {number}: {} unreached", unreached.len()),
             // A part that fails does not fail the others.
-            Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure.message),
+            Err(Error::Child(failed)) => format!("part {number}: {}", failed.failure),
             Err(error) => return Err(error),
         });
     }

@@ -33,9 +33,9 @@ async fn tell_operators(text: String) {
 #[workflow]
 async fn invoice(ctx: &Context, invoice: String) -> abide::Result<String> {
     let fast = every(seconds(1)).maximum_attempts(4);
-    match ctx.activity(Accounting::book, invoice.clone()).retry(fast).await {
+    match ctx.activity(Accounting::book, &invoice).retry(fast).await {
         Err(Error::Activity(failed)) => {
-            let text = format!("{invoice}: {}; trying once an hour", failed.failure.message);
+            let text = format!("{invoice}: {}; trying once an hour", failed.failure);
             ctx.activity(tell_operators, text).await?;
             ctx.activity(Accounting::book, invoice).retry(every(hours(1))).await
         }

@@ -33,7 +33,7 @@ async fn fetch(ctx: &Context, file: String) -> abide::Result<String> {
 
 fn reason(error: &Error) -> String {
     match error {
-        Error::Activity(failed) => failed.failure.message.clone(),
+        Error::Activity(failed) => failed.failure.to_string(),
         other => other.to_string(),
     }
 }

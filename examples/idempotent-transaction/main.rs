@@ -70,7 +70,7 @@ async fn transfer(
     to: String,
     cents: i64,
 ) -> abide::Result<BTreeMap<String, i64>> {
-    ctx.activity(Bank::change, (from.clone(), -cents)).await?;
+    ctx.activity(Bank::change, (&from, -cents)).await?;
     if let Err(error) = ctx.activity(Bank::change, (to, cents)).await {
         // Undoing is a separate step with its own key, and is retried until it succeeds.
         ctx.activity(Bank::change, (from, cents)).await?;
@@ -108,7 +108,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     // This account does not exist, so the money is returned.
     match submit(&client, "form-2", "eve").await {
-        Err(ClientError::RunFailed(failure)) => println!("form-2: {}", failure.message),
+        Err(ClientError::RunFailed(failure)) => println!("form-2: {failure}"),
         other => println!("unexpected: {other:?}"),
     }
     println!("after a transfer back to herself: {:?}", submit(&client, "form-3", "ada").await?);

@@ -21,11 +21,11 @@ async fn discount(customer: String) -> u32 {
 
 #[workflow]
 async fn quote(ctx: &Context, customer: String, item: String) -> abide::Result<String> {
-    if !ctx.local_activity(in_stock, item.clone()).await? {
+    if !ctx.local_activity(in_stock, &item).await? {
         return Ok(format!("no {item} is left"));
     }
-    let price = ctx.local_activity(price, item.clone());
-    let discount = ctx.local_activity(discount, customer.clone());
+    let price = ctx.local_activity(price, &item);
+    let discount = ctx.local_activity(discount, &customer);
     let (price, discount) = join!(price, discount);
     Ok(format!("{customer} gets a {item} for {}", price? - discount?))
 }
@@ -33,11 +33,11 @@ async fn quote(ctx: &Context, customer: String, item: String) -> abide::Result<S
 /// The same with ordinary activities: the functions are the same, only the call differs.
 #[workflow]
 async fn slow_quote(ctx: &Context, customer: String, item: String) -> abide::Result<String> {
-    if !ctx.activity(in_stock, item.clone()).await? {
+    if !ctx.activity(in_stock, &item).await? {
         return Ok(format!("no {item} is left"));
     }
-    let price = ctx.activity(price, item.clone()).await?;
-    let discount = ctx.activity(discount, customer.clone()).await?;
+    let price = ctx.activity(price, &item).await?;
+    let discount = ctx.activity(discount, &customer).await?;
     Ok(format!("{customer} gets a {item} for {}", price - discount))
 }
 

@@ -31,11 +31,11 @@ async fn deliver(ctx: ActivityContext, to: String) -> Result<String, ActivityErr
 
 #[workflow]
 async fn letter(ctx: &Context, to: String) -> abide::Result<String> {
-    ctx.activity(check_address, to.clone()).await?;
+    ctx.activity(check_address, &to).await?;
     // The caller decides: for this letter a full mailbox is final. Another caller may want to
     // retry until there is room.
     let policy = RetryPolicy::default().no_retry_on::<MailboxFull>();
-    match ctx.activity(deliver, to.clone()).retry(policy).await {
+    match ctx.activity(deliver, &to).retry(policy).await {
         Err(error) if let Some(MailboxFull { letters }) = error.cause() => {
             Ok(format!("kept {letters} letters for {to}"))
         }

@@ -26,17 +26,17 @@ async fn write_title(owner: String) -> String {
 async fn album(ctx: &Context, owner: String, photos: Vec<String>) -> abide::Result<Vec<String>> {
     // Different steps concurrently: `join!` returns a tuple. Both succeed, or the run fails.
     let (title, faces) =
-        join!(ctx.activity(write_title, owner), ctx.activity(count_faces, photos.clone()));
+        join!(ctx.activity(write_title, owner), ctx.activity(count_faces, &photos));
     let mut report = vec![format!("{}: {} faces", title?, faces?)];
 
     // The same step for many items: `join_all` returns the results in the order of the photos,
     // regardless of which was ready first.
-    let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo.clone()));
+    let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo));
     for (photo, made) in photos.iter().zip(join_all(made).await) {
         report.push(match made {
             Ok(thumbnail) => format!("{photo}: {thumbnail}"),
             // A photo that failed is reported; the album continues without it.
-            Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
+            Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure),
             // Not the photo's fault, such as a cancel request.
             Err(error) => return Err(error),
         });

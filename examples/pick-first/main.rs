@@ -38,7 +38,7 @@ impl Maps {
 
 #[workflow]
 async fn route(ctx: &Context, to: String) -> abide::Result<String> {
-    let slow = ctx.activity(Maps::slow_route, to.clone());
+    let slow = ctx.activity(Maps::slow_route, &to);
     // The first that is ready wins; if two are ready, the branch that comes first. The others
     // are dropped, and dropping a pending activity cancels it.
     select! {

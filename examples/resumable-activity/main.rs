@@ -21,11 +21,11 @@ impl Payout {
         let mut account = account;
         loop {
             let policy = RetryPolicy::default().maximum_attempts(3);
-            match ctx.activity(pay_out, (account.clone(), cents)).retry(policy).await {
+            match ctx.activity(pay_out, (&account, cents)).retry(policy).await {
                 // Waiting costs nothing, lasts as long as necessary, and is in the list of waits
                 // together with what is wrong.
                 Err(Error::Activity(failed)) => {
-                    account = ctx.receive(Self::RESUME).about(failed.failure.message).await?;
+                    account = ctx.receive(Self::RESUME).about(failed.failure.message()).await?;
                 }
                 done => return done,
             }

@@ -19,7 +19,7 @@ async fn taxi(ctx: &Context) -> abide::Result<String> {
     let yellow = ctx.activity(call_taxi, "Yellow").retry(policy);
     match yellow.await {
         Err(Error::Activity(failed)) => {
-            println!("given up: {} ({:?})", failed.failure.message, failed.retry_state);
+            println!("given up: {} ({:?})", failed.failure, failed.retry_state);
             ctx.activity(call_taxi, "Green").await
         }
         other => other,

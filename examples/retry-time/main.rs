@@ -20,7 +20,7 @@ async fn dinner(ctx: &Context, guests: u32) -> abide::Result<String> {
         .await;
     match reserved {
         Err(Error::Activity(failed)) => {
-            Ok(format!("we eat at home; {} ({:?})", failed.failure.message, failed.retry_state))
+            Ok(format!("we eat at home; {} ({:?})", failed.failure, failed.retry_state))
         }
         other => other,
     }

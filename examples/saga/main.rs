@@ -33,7 +33,7 @@ async fn trip(ctx: &Context, place: String) -> abide::Result<Vec<String>> {
             let booking = ctx.activity(book, (what, &place)).await?;
             // Runs only if a later step fails. It is retried like any activity, so it should
             // succeed eventually.
-            let undo = ctx.activity(cancel_booking, booking.clone());
+            let undo = ctx.activity(cancel_booking, &booking);
             saga.undo(format!("cancel the {what}"), undo);
             bookings.push(booking);
         }
@@ -53,7 +53,7 @@ pub async fn main() -> anyhow::Result<()> {
         let trip = trip::start(&env.client(), format!("trip-{place}"), place).await?;
         match trip.result().await {
             Err(ClientError::RunFailed(failure)) => {
-                println!("{place}: {}", failure.message);
+                println!("{place}: {failure}");
                 // For programs: these need attention.
                 for left in UndoFailure::in_failure(&failure) {
                     println!("{place}: not undone: {}", left.step);

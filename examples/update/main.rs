@@ -52,7 +52,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("balance: {}", account.withdraw(30).await?);
 
     match account.withdraw(500).await {
-        Err(ClientError::UpdateRejected(failure)) => println!("rejected: {}", failure.message),
+        Err(ClientError::UpdateRejected(failure)) => println!("rejected: {failure}"),
         other => println!("unexpected: {other:?}"),
     }
 

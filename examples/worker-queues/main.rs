@@ -53,13 +53,13 @@ impl Machine {
 #[workflow]
 async fn film(ctx: &Context, film: String) -> abide::Result<String> {
     loop {
-        let download = ctx.activity(Machine::download, film.clone()).queue(ANY_MACHINE);
+        let download = ctx.activity(Machine::download, &film).queue(ANY_MACHINE);
         let file = download.await?;
-        let cut = ctx.activity(Machine::cut, file.clone()).queue(file.queue);
+        let cut = ctx.activity(Machine::cut, &file).queue(file.queue);
         match cut.schedule_to_start(minutes(5)).await {
             // No worker took it in time: the machine is gone, and the file with it. Try again
             // on another machine.
-            Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
+            Err(Error::Activity(failed)) if failed.failure.error_type() == GONE => {}
             done => return done,
         }
     }

@@ -20,8 +20,8 @@ const COPY: &str = "minimal-versions";
 
 /// Resolves and compiles the copy.
 pub(crate) fn run() -> Result<(), Vec<Problem>> {
-    let root = Workspace::load()?.root;
-    let copy = root.join("target").join(COPY);
+    let Workspace { root, target, .. } = Workspace::load()?;
+    let copy = target.join(COPY);
     write(&copy.join("tree"), &files::read(&root)?).map_err(|error| {
         Problem::new(copy.display().to_string(), error.to_string(), "make the folder writable")
     })?;

@@ -44,7 +44,8 @@ mod tests {
     fn what_stays_at_home_is_not_packaged() {
         let rig =
             Package { publish: Some(Vec::new()), name: "rig".to_owned(), ..Package::default() };
-        let workspace = Workspace { root: "".into(), packages: vec![Package::default(), rig] };
+        let packages = vec![Package::default(), rig];
+        let workspace = Workspace { root: "".into(), target: "".into(), packages };
         assert_eq!(
             arguments(&workspace, &["--no-verify"]).join(" "),
             "package --workspace --locked --allow-dirty --quiet --exclude rig --no-verify"

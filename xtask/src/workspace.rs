@@ -16,6 +16,9 @@ pub(crate) struct Workspace {
     /// The folder of the workspace's `Cargo.toml`.
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    #[serde(rename = "target_directory")]
+    pub(crate) target: PathBuf,
     /// The packages of the workspace.
     pub(crate) packages: Vec<Package>,
 }

@@ -2,11 +2,12 @@
 //! [`WorkflowHandle`](crate::WorkflowHandle) make these; set options on them, then await them.
 
 pub use abide_sdk::client::{
-    ActivityHandle, Blocked, BlockedReason, CallError, CloseStatus, ControlRequest, Description,
-    Exceeded, Handled, HistoryEvent, HistoryFollower, InvalidField, List, Liveness, NodeInfo,
-    NodeStatus, Query, RescheduleTimer, ResumeSource, RunOutcome, RunReference, RunRefusal,
-    ShownActivity, ShownChild, ShownPhase, Signal, Start, StartWithUpdate, StartedWithUpdate,
-    TaskFailureCause, TaskTrouble, Untyped, Update, UpdateHandle, UpdateState, WaitsFollower,
+    ActivityHandle, ActivityPhase, Blocked, BlockedReason, ChangeSchedule, ControlRequest,
+    CreateSchedule, Description, Handled, HistoryEvent, HistoryFollower, List, Liveness, NodeInfo,
+    NodeStatus, PendingActivity, PendingChild, Query, RefusalKind, RescheduleTimer, ResumeSource,
+    RunOutcome, RunReference, RunRefusal, ScheduleHandle, Signal, Start, StartWithUpdate,
+    StartedWithUpdate, TaskFailureCause, TaskTrouble, Untyped, Update, UpdateHandle, UpdateState,
+    WaitsFollower,
 };
 #[cfg(feature = "grpc")]
 pub use abide_sdk::grpc::ClientBuilder;

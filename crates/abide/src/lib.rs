@@ -74,6 +74,9 @@ pub mod interceptor;
 pub mod list;
 pub mod payload;
 pub mod prelude;
+#[cfg(feature = "worker")]
+pub mod schedule;
+pub mod search;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
 #[cfg(feature = "testing")]
@@ -103,8 +106,8 @@ pub use abide_sdk::{ActivityContext, ActivityError};
 
 // Failures.
 pub use abide_sdk::{
-    ActivityFailure, BoxError, Causes, ChildFailure, DeliveryFailure, Error, ExternalFailure,
-    Failure, FailureKind, Result, RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
+    ActivityFailure, BoxError, ChildFailure, DeliveryFailure, Error, ExternalFailure, Failure,
+    FailureKind, Result, RetryState, SagaFailure, TimeoutKind, TypedError, UndoFailure,
 };
 
 // Clients and workers.

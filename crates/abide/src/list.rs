@@ -1,7 +1,7 @@
 //! What lists and counts of runs and waits take and return.
 
 pub use abide_sdk::list::{
-    ParsePositionError, RunCount, RunCounts, RunFilter, RunPosition, RunRow, RunStatus, Wait,
-    WaitCount, WaitCounts, WaitEnd, WaitFilter, WaitIntervals, WaitKey, WaitKind, WaitPosition,
-    WaitRow,
+    FieldCount, FieldCounts, ParsePositionError, RunCount, RunCounts, RunFilter, RunPosition,
+    RunRow, RunStatus, Wait, WaitCount, WaitCounts, WaitEnd, WaitFilter, WaitIntervals, WaitKey,
+    WaitKind, WaitPosition, WaitRow,
 };

@@ -2,6 +2,6 @@
 
 pub use abide_sdk_testing::{
     DecodeError, FolderError, History, Mismatch, Mock, MockResult, ReplayError, Replayer, Step,
-    TaskFault, TestAttempt, TestEnvironment, TestWorker, Waiting, decode_history, record,
-    replay_file, replay_folder, replay_history, steps, typed_error,
+    TestAttempt, TestEnvironment, TestWorker, Waiting, decode_history, record, replay_file,
+    replay_folder, replay_history, steps, typed_error,
 };

@@ -58,6 +58,20 @@ fn payload(text: &str, place: &str) -> Result<Payload, Failed> {
     Ok(payload.unwrap_or_default())
 }
 
+/// Reads values of the form NAME=JSON.
+pub(crate) fn named(texts: &[String], option: &str) -> Result<Vec<(String, Value)>, Failed> {
+    let read = |text: &String| match text.split_once('=') {
+        Some((name, json)) if !name.is_empty() => {
+            Ok((name.to_owned(), parse_json(json, &format!("{option} {name}"))?))
+        }
+        _ => {
+            let what = format!("{option} {text:?} is not a name and a value");
+            Err(Failed::usage(what).hint(format!("write it as {option} Region='\"eu\"'")))
+        }
+    };
+    texts.iter().map(read).collect()
+}
+
 /// Reads JSON. It may be nested 127 levels deep, which is the bound of the parser.
 pub(crate) fn parse_json(text: &str, place: &str) -> Result<Value, Failed> {
     serde_json::from_str(text)

@@ -5,8 +5,8 @@
 //!   engine, prints, and says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
 //! - `new` creates a project.
-//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per
-//!   command.
+//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `search_attribute`,
+//!   `completions`: one file per command.
 //! - `codec` serves keys' owners: a codec endpoint, and keys.
 //! - `replay` checks whether a worker's program fits existing histories.
 //! - `abide bench` and `abide crash-test` are crates of their own.
@@ -23,6 +23,7 @@ mod nodes;
 mod output;
 mod repair;
 mod replay;
+mod search_attribute;
 mod timer;
 mod waits;
 mod workflow;
@@ -84,6 +85,9 @@ enum Command {
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
+    /// Register, list and remove search attributes
+    #[command(subcommand)]
+    SearchAttribute(search_attribute::Command),
     /// List the nodes of a cluster, or generate its secret
     #[command(subcommand)]
     Nodes(nodes::Command),
@@ -152,6 +156,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Activity(command) => command.run(&common).await,
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
+        Command::SearchAttribute(command) => command.run(&common).await,
         Command::Nodes(command) => command.run(&common).await,
         Command::Codec(command) => command.run(&common).await,
         Command::Replay(replay) => replay.run(&common).await,

@@ -3,8 +3,8 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use abide::{ClientError, Failure};
-use abide_core::{operation::CallError, run::Refusal, visible::visible_lines};
+use abide::{ClientError, Failure, client::RefusalKind};
+use abide_core::{operation::CallError, visible::visible_lines};
 use serde_json::json;
 
 use crate::quoted;
@@ -123,7 +123,7 @@ impl Failed {
     /// Why an operation on the workflow with this id failed.
     pub fn about(id: &str, error: ClientError) -> Self {
         let failed = match &error {
-            ClientError::Invalid(_) | ClientError::Payload(_) => return Self::usage(error),
+            ClientError::Invalid { .. } | ClientError::Payload(_) => return Self::usage(error),
             ClientError::Unavailable(why) => return Self::unavailable(why),
             ClientError::QueryFailed(failure)
             | ClientError::UpdateRejected(failure)
@@ -190,7 +190,7 @@ pub(crate) fn tls_hint(why: &str) -> Option<&'static str> {
 
 /// The causes of a failure, on one line.
 fn causes(failure: &Failure) -> String {
-    failure.causes.iter().map(|cause| format!(", because: {}", cause.message)).collect()
+    failure.causes().iter().map(|cause| format!(", because: {cause}")).collect()
 }
 
 /// What the user can do about it.
@@ -211,38 +211,41 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         }
         ClientError::NotFound => "`abide workflow list` shows the existing ones",
         ClientError::AlreadyExists { .. } => "choose another --id, or set --on-conflict or --reuse",
-        ClientError::Refused(Refusal::RunClosed) => {
-            "`abide workflow list --status running` shows the open ones"
-        }
-        ClientError::Refused(Refusal::KeyReused(_)) => {
-            "a retry must repeat the type or name and the input, for a start also the first signal, for a \
-             reschedule the timer and the time; use a new key, or a new update id, for a new request"
-        }
-        ClientError::Refused(Refusal::UnknownUpdate(_)) => {
-            "a rejected update is not recorded; an update id is valid in the current run and in earlier \
-             runs that continued as new"
-        }
+        ClientError::Refused(refusal) => return refusal_hint(refusal.kind(), &id),
         ClientError::UpdateAborted { .. } => {
             return Some(format!("`abide workflow result {id}` shows the outcome of the run"));
         }
-        ClientError::Refused(Refusal::UnknownActivity(_) | Refusal::NoAttempt(_)) => {
+        _ => return None,
+    };
+    Some(hint.into())
+}
+
+/// What the user can do about a run that refuses a request.
+fn refusal_hint(kind: RefusalKind, id: &str) -> Option<String> {
+    let hint = match kind {
+        RefusalKind::RunClosed => "`abide workflow list --status running` shows the open ones",
+        RefusalKind::KeyReused => {
+            "a retry must repeat the type or name and the input, for a start also the first signal, for a \
+             reschedule the timer and the time; use a new key, or a new update id, for a new request"
+        }
+        RefusalKind::UnknownUpdate => {
+            "a rejected update is not recorded; an update id is valid in the current run and in earlier \
+             runs that continued as new"
+        }
+        RefusalKind::UnknownActivity | RefusalKind::NoAttempt => {
             return Some(format!("`abide workflow describe {id}` shows its activities"));
         }
-        ClientError::Refused(Refusal::NotBegun { .. }) => {
+        RefusalKind::NotBegun => {
             return Some(format!("`abide workflow describe {id}` shows when it begins"));
         }
-        ClientError::Refused(Refusal::ScheduleRevised { .. }) => {
-            "`abide schedule describe` shows it as it is now"
-        }
-        ClientError::Refused(Refusal::StaleAttempt) => {
+        RefusalKind::ScheduleRevised => "`abide schedule describe` shows it as it is now",
+        RefusalKind::StaleAttempt => {
             "the attempt was reported before or timed out; each attempt has its own token"
         }
-        ClientError::Refused(Refusal::CancelNotRequested) => {
-            "to report a failure, use `abide activity fail`"
+        RefusalKind::CancelNotRequested => "to report a failure, use `abide activity fail`",
+        RefusalKind::UnknownTimer | RefusalKind::UnknownWait | RefusalKind::TimerFired => {
+            "`abide waits list` shows the open ones"
         }
-        ClientError::Refused(
-            Refusal::UnknownTimer(_) | Refusal::UnknownWait(_) | Refusal::TimerFired(_),
-        ) => "`abide waits list` shows the open ones",
         _ => return None,
     };
     Some(hint.into())

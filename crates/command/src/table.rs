@@ -13,12 +13,12 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new<const N: usize>(columns: [&str; N]) -> Self {
-        Self { rows: vec![columns.map(str::to_uppercase).to_vec()] }
+    pub fn new<'a>(columns: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { rows: vec![columns.into_iter().map(str::to_uppercase).collect()] }
     }
 
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| visible(&cell)).to_vec());
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(|cell| visible(&cell)).collect());
     }
 
     /// A name and a value per line, without a heading. A value without a name continues the one

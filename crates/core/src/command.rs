@@ -20,27 +20,27 @@ pub struct Command {
     pub ask: Ask,
     /// Data that a gateway stores with the resulting event.
     pub extension: Extension,
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 impl From<Ask> for Command {
     fn from(ask: Ask) -> Self {
-        Self { ask, extension: Extension::new(), place: Place::default() }
+        Self { ask, extension: Extension::new(), place: SourcePlace::default() }
     }
 }
 
 /// Where code issued a command, for messages to people. It identifies nothing and is never written:
 /// all places are equal.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place(pub Option<&'static Location<'static>>);
+pub struct SourcePlace(pub Option<&'static Location<'static>>);
 
-impl PartialEq for Place {
+impl PartialEq for SourcePlace {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Place {}
+impl Eq for SourcePlace {}
 
 /// What a command requests.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     attempt::ActivityToken,
-    ids::{BuildId, EventNumber, NamespaceId, SessionId},
+    ids::{BuildId, EventNumber, NamespaceId, SessionId, ShardId},
     operation::QueryRequest,
     payload::{self, map_size},
     report::{QueryToken, TaskToken},
@@ -53,6 +53,17 @@ pub struct Worker {
     pub session: SessionId,
     pub identity: String,
     pub build: Option<BuildId>,
+}
+
+/// What an engine sends to a connected worker.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// A workflow task, a query or an attempt of an activity.
+    Work(Dispatch),
+    /// The shard was loaded into memory again: the worker presents the attempts of its runs that it
+    /// still has, by [`Report::PresentAttempt`](crate::report::Report::PresentAttempt), within the
+    /// session's grace.
+    PresentAttempts(ShardId),
 }
 
 /// Work on its way to a worker.

@@ -6,7 +6,7 @@
 //!   requests), [`effect`] (what a run does to other workflows).
 //! - Boundaries: [`operation`] (what clients and operators ask of an engine), [`dispatch`] and
 //!   [`report`] (what workers get and report), [`list`] and [`tally`] (which runs and waits are listed
-//!   and counted), [`node`] (the nodes that serve them), [`follow`] (long polls, one after the other),
+//!   and counted), [`search`] (by which attributes and queries), [`node`] (the nodes that serve them), [`follow`] (long polls, one after the other),
 //!   [`carried`] (the user data in all of them).
 //! - State machines: [`run`] (on the server), [`replay`] (on the worker); [`codec`] is the format
 //!   of the log.
@@ -38,6 +38,7 @@ pub mod report;
 pub mod retry;
 pub mod run;
 pub mod schedule;
+pub mod search;
 pub mod tally;
 pub mod time;
 pub mod visible;

@@ -25,6 +25,10 @@ pub struct Limits {
     /// Bytes of the memo of a run, and of its search attributes: a page of a list holds many of them,
     /// and each change of the run rewrites its row.
     pub attributes_bytes: usize,
+    /// Search attributes that a namespace may have: all of them are read at once.
+    pub search_attributes: usize,
+    /// Keywords, words and other values of a run's search attributes: each is a row of an index.
+    pub search_entries: usize,
     /// Bytes of the details of one wait: a page of a list holds many of them, and each change of
     /// the wait rewrites its row.
     pub wait_details_bytes: usize,
@@ -69,8 +73,8 @@ pub struct Limits {
     pub task_timeout: Duration,
     /// Minimum interval between two heartbeats that are written.
     pub heartbeat_write_interval: Duration,
-    /// Bytes of memory of a heartbeat that is kept in memory until then; a larger one is written at
-    /// once.
+    /// Bytes of memory of a shard's heartbeats that are not written yet. Without room for more, only the
+    /// time of a heartbeat is kept until its attempt may write again.
     pub heartbeat_bytes: usize,
     /// How long a worker may take to present its attempts after its stream was lost or a restart.
     pub session_grace: Duration,
@@ -125,6 +129,8 @@ pub struct Limits {
     pub sweep_interval: Duration,
     /// Open runs that one such search examines: it must not delay other reads.
     pub swept_runs: usize,
+    /// Open runs without a task whose log each search compares with their rows: each is loaded.
+    pub checked_runs: usize,
     /// Bounds of schedules.
     pub schedules: ScheduleBounds,
 }
@@ -136,6 +142,8 @@ impl Default for Limits {
             payload_bytes: 2 << 20,
             payload_items: 20_000,
             attributes_bytes: 64 << 10,
+            search_attributes: 200,
+            search_entries: 500,
             wait_details_bytes: 64 << 10,
             open_details_bytes: 2 << 20,
             failure_depth: 100,
@@ -157,7 +165,7 @@ impl Default for Limits {
             carried_key_bytes: 1 << 20,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
-            heartbeat_bytes: 16 << 10,
+            heartbeat_bytes: 1 << 20,
             session_grace: Duration::from_secs(5),
             run_waiters: 10_000,
             cached_runs: 64,
@@ -181,6 +189,7 @@ impl Default for Limits {
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
             swept_runs: 4096,
+            checked_runs: 10,
             schedules: ScheduleBounds::default(),
         }
     }

@@ -1,11 +1,12 @@
 //! Lists of runs and of waits: what a row shows, which rows pass a filter, where the next page begins.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
 use crate::{
     ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId, WorkflowKey},
+    search::{Order, Query},
     time::Timestamp,
 };
 
@@ -27,6 +28,30 @@ pub struct RunRow {
     pub closed_at: Option<Timestamp>,
     /// Memo, search attributes and the like, opaque to stores.
     pub details: Bytes,
+    /// The queue whose workers run its code.
+    pub queue: String,
+    /// The run that started it as a child.
+    pub parent: Option<RunParent>,
+}
+
+/// The parent of a run, which may be in another namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunParent {
+    pub workflow: WorkflowId,
+    pub run: RunId,
+}
+
+/// An entry of the index of search attributes: one value of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeRow {
+    pub run: RunId,
+    pub namespace: NamespaceId,
+    /// The attribute's name.
+    pub name: String,
+    /// Type and value, as [`Value::to_entry`](crate::search::Value::to_entry) gives them.
+    pub value: Bytes,
+    /// When the run started, so that runs of one value are found in the order of lists.
+    pub started_at: Timestamp,
 }
 
 impl RunRow {
@@ -235,11 +260,20 @@ pub struct RunFilter {
     pub started_from: Option<Timestamp>,
     /// Only runs started before this.
     pub started_before: Option<Timestamp>,
-    /// Where the page before ended.
+    /// Where the page before ended, in the order of the list.
     pub after: Option<(Timestamp, RunId)>,
+    /// Only runs that pass this query, as text; empty if there is none. An engine reads it.
+    pub query: String,
+    /// The query, as the engine has read it. Stores know only this form of it.
+    pub search: Option<Arc<Query>>,
 }
 
 impl RunFilter {
+    /// The order of the list: the newest first, unless a query says otherwise.
+    pub fn order(&self) -> Order {
+        self.search.as_ref().map_or_else(|| Query::order_of(&self.query), |query| query.order)
+    }
+
     /// The part of the filter by which rows are found: the span of start times, and the workflow if
     /// its namespace is given too. The rest chooses among them.
     #[must_use]
@@ -247,10 +281,11 @@ impl RunFilter {
         let workflow = self.namespace.clone().zip(self.workflow.clone());
         let (namespace, workflow) = workflow.unzip();
         let Self { started_from, started_before, after, .. } = *self;
-        Self { namespace, workflow, started_from, started_before, after, ..Self::default() }
+        let search = self.search.clone();
+        Self { namespace, workflow, started_from, started_before, after, search, ..Self::default() }
     }
 
-    /// Whether the row passes; how a backend finds the rows is its own affair.
+    /// Whether the row passes all but the query; how a backend finds the rows is its own affair.
     pub fn matches(&self, row: &RunRow) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
             && (self.known.is_empty() || self.known.contains(&row.namespace))
@@ -259,7 +294,7 @@ impl RunFilter {
             && (self.statuses.is_empty() || self.statuses.contains(&row.status))
             && self.started_from.is_none_or(|from| row.started_at >= from)
             && self.started_before.is_none_or(|before| row.started_at < before)
-            && self.after.is_none_or(|after| (row.started_at, row.run) < after)
+            && self.after.is_none_or(|after| self.order().behind(self.order().position(row), after))
     }
 }
 

@@ -72,6 +72,22 @@ pub enum Note {
         /// Idempotency key of the request.
         key: Key,
     },
+    /// The shard waits for the worker of an attempt, whose session it does not know to be alive. The
+    /// grace of the worker counts from here, also if the engine restarts meanwhile.
+    AttemptAwaited {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        /// Number of the start that identifies the attempt.
+        start: u32,
+        since: Timestamp,
+    },
+    /// The worker of an awaited attempt has presented it.
+    AttemptPresented {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        /// Number of the start that identifies the attempt.
+        start: u32,
+    },
     /// The schedule that the run is was changed from outside.
     ScheduleChanged(Box<ScheduleChanged>),
     /// What the schedule did.

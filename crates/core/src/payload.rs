@@ -20,6 +20,7 @@ impl Payload {
     }
 
     /// Its size, for limits.
+    #[doc(hidden)]
     pub fn size(&self) -> Size {
         let own = Size { bytes: self.data.len(), items: 1 };
         own + extension_size(&self.metadata)
@@ -64,6 +65,17 @@ pub type Payloads = Vec<Payload>;
 
 /// Named payloads: headers, memo, search attributes.
 pub type PayloadMap = BTreeMap<String, Payload>;
+
+/// Applies changes: new values replace old ones, an empty payload removes one.
+pub fn merge(map: &mut PayloadMap, changes: &PayloadMap) {
+    for (name, value) in changes {
+        if value.data.is_empty() {
+            map.remove(name);
+        } else {
+            map.insert(name.clone(), value.clone());
+        }
+    }
+}
 
 /// The size of all of them, for limits.
 pub fn size(payloads: &[Payload]) -> Size {

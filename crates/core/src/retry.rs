@@ -100,7 +100,6 @@ pub enum RetryState {
     CancelRequested,
 }
 
-/// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
     After(Duration),

@@ -10,21 +10,19 @@ use crate::{
     ids::NamespaceId,
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, RunStatus, WaitKind, WaitRow},
+    search::Value,
     time::Timestamp,
 };
 
-/// What is counted, and by what.
+/// Counts runs by status and type, or by the field that their query names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tally {
-    /// Waits, by the interval in which they end and by kind.
-    Waits(WaitTally),
-    /// Runs, by status and type.
-    Runs(RunFilter),
+pub struct TallyRuns {
+    pub filter: RunFilter,
 }
 
-/// Which waits are counted. Those without an end never are.
+/// Counts waits by kind and by the interval in which they end. Those without an end never are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitTally {
+pub struct TallyWaits {
     pub namespace: Option<NamespaceId>,
     /// Only these namespaces, which an engine knows; none means all.
     pub known: BTreeSet<NamespaceId>,
@@ -40,36 +38,48 @@ pub struct WaitTally {
     pub intervals: u32,
 }
 
-/// What is counted together.
+/// What the runs of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TallyGroup {
-    /// Waits of one kind that end in one interval.
-    Waits {
-        /// Which interval; the first is zero.
-        interval: u32,
-        kind: WaitKind,
-    },
-    /// Runs of one type that stand alike.
-    Runs { status: RunStatus, workflow_type: String },
+pub enum RunGroup {
+    /// Type and status.
+    Type { status: RunStatus, workflow_type: String },
+    /// The value in the field of the query's GROUP BY, as text; `None` if they have none.
+    Value(Option<String>),
 }
 
-/// How many there are.
+/// Waits of one kind that end in one interval.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaitGroup {
+    /// Which interval; the first is zero.
+    pub interval: u32,
+    pub kind: WaitKind,
+}
+
+/// How many runs there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tallied {
+pub struct RunTally {
     /// Groups that have any.
-    pub groups: BTreeMap<TallyGroup, u64>,
+    pub groups: BTreeMap<RunGroup, u64>,
     /// There are rows that were not examined, so the counts are lower bounds.
     pub more: bool,
-    /// Of waits, how many intervals from the first on are counted completely: all of them unless
-    /// there is more. Zero for runs.
+}
+
+/// How many waits there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitTally {
+    /// Groups that have any.
+    pub groups: BTreeMap<WaitGroup, u64>,
+    /// There are rows that were not examined, so the counts are lower bounds.
+    pub more: bool,
+    /// How many intervals from the first on are counted completely: all of them unless there is more.
     pub whole: u32,
 }
 
-impl Tallied {
-    /// Adds rows to their group.
-    pub fn add(&mut self, group: TallyGroup, rows: u64) {
-        if rows > 0 {
-            *self.groups.entry(group).or_default() += rows;
+impl RunTally {
+    /// Adds runs to their group.
+    pub fn add(&mut self, group: RunGroup, runs: u64) {
+        if runs > 0 {
+            *self.groups.entry(group).or_default() += runs;
         }
     }
 
@@ -83,6 +93,15 @@ impl Tallied {
 }
 
 impl WaitTally {
+    /// Adds waits to their group.
+    pub fn add(&mut self, group: WaitGroup, waits: u64) {
+        if waits > 0 {
+            *self.groups.entry(group).or_default() += waits;
+        }
+    }
+}
+
+impl TallyWaits {
     /// Where the last interval ends.
     pub fn end(&self) -> Timestamp {
         self.from.saturating_add(self.interval.saturating_mul(self.intervals))
@@ -115,12 +134,12 @@ impl WaitTally {
     }
 
     /// The group of a row, if it is counted.
-    pub fn group_of(&self, row: &WaitRow) -> Option<TallyGroup> {
+    pub fn group_of(&self, row: &WaitRow) -> Option<WaitGroup> {
         let interval = self.interval_of(row.until).filter(|_| self.passes(row))?;
-        Some(TallyGroup::Waits { interval, kind: row.kind })
+        Some(WaitGroup { interval, kind: row.kind })
     }
 
-    /// Refuses what would be no tally, or too long a one.
+    /// Refuses what would be no tally, or one of more groups than the limit.
     pub fn check(&self, limits: &Limits) -> Result<(), InvalidField> {
         if self.interval.is_zero() {
             return Err(InvalidField::new("interval", "is zero; set the length of an interval"));
@@ -137,10 +156,15 @@ impl WaitTally {
     }
 }
 
-impl TallyGroup {
+impl RunGroup {
     /// The group of a run.
-    pub fn of_run(row: &RunRow) -> Self {
-        Self::Runs { status: row.status, workflow_type: row.workflow_type.clone() }
+    pub fn of(row: &RunRow) -> Self {
+        Self::Type { status: row.status, workflow_type: row.workflow_type.clone() }
+    }
+
+    /// The group of runs that have this value.
+    pub fn of_value(value: Option<&Value>) -> Self {
+        Self::Value(value.map(Value::plain))
     }
 }
 
@@ -152,8 +176,8 @@ mod tests {
         Timestamp::new(seconds, 0).expect("a time")
     }
 
-    fn tally() -> WaitTally {
-        WaitTally {
+    fn tally() -> TallyWaits {
+        TallyWaits {
             namespace: None,
             known: BTreeSet::new(),
             workflow_type: None,
@@ -170,7 +194,7 @@ mod tests {
         for (seconds, expected) in expected.into_iter().chain([(129, Some(2)), (130, None)]) {
             assert_eq!(tally().interval_of(at(seconds)), expected, "{seconds}");
         }
-        let endless = WaitTally { interval: Duration::MAX, ..tally() };
+        let endless = TallyWaits { interval: Duration::MAX, ..tally() };
         assert_eq!(endless.interval_of(Timestamp::NEVER), None);
     }
 
@@ -184,14 +208,14 @@ mod tests {
 
     #[test]
     fn groups_that_are_left_out_are_said() {
-        let mut tallied = Tallied::default();
-        for interval in 0..3 {
-            tallied.add(TallyGroup::Waits { interval, kind: WaitKind::Timer }, 1);
+        let mut tally = RunTally::default();
+        for workflow_type in ["A", "B", "C"].map(str::to_owned) {
+            tally.add(RunGroup::Type { status: RunStatus::Running, workflow_type }, 1);
         }
-        tallied.bound(3);
-        assert_eq!((tallied.groups.len(), tallied.more), (3, false));
-        tallied.bound(2);
-        assert_eq!((tallied.groups.len(), tallied.more), (2, true));
+        tally.bound(3);
+        assert_eq!((tally.groups.len(), tally.more), (3, false));
+        tally.bound(2);
+        assert_eq!((tally.groups.len(), tally.more), (2, true));
     }
 
     #[test]
@@ -199,10 +223,10 @@ mod tests {
         let limits = Limits::default();
         assert_eq!(tally().check(&limits), Ok(()));
         for intervals in [0, 1_001] {
-            let refused = WaitTally { intervals, ..tally() }.check(&limits).expect_err("refused");
+            let refused = TallyWaits { intervals, ..tally() }.check(&limits).expect_err("refused");
             assert_eq!(refused.field, "intervals");
         }
-        let none = WaitTally { interval: Duration::ZERO, ..tally() };
+        let none = TallyWaits { interval: Duration::ZERO, ..tally() };
         assert_eq!(none.check(&limits).expect_err("refused").field, "interval");
     }
 }

@@ -14,6 +14,9 @@ pub use self::text::ParseTimestampError;
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
+/// Flipped, it makes negative numbers sort before others.
+const SIGN: u64 = 1 << 63;
+
 /// A point in time in UTC, to the nanosecond, from 0001-01-01 to 9999-12-31.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
@@ -61,6 +64,24 @@ impl Timestamp {
     pub fn unix_millis(self) -> u64 {
         let seconds = u64::try_from(self.seconds).unwrap_or_default();
         seconds.saturating_mul(1000).saturating_add(u64::from(self.nanos / 1_000_000))
+    }
+
+    /// Twelve bytes that sort like the times that they stand for.
+    #[doc(hidden)]
+    pub fn to_sorted_bytes(self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        let seconds = self.seconds.cast_unsigned() ^ SIGN;
+        bytes[..8].copy_from_slice(&seconds.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.nanos.to_be_bytes());
+        bytes
+    }
+
+    /// The time that these bytes stand for, if any.
+    #[doc(hidden)]
+    pub fn from_sorted_bytes(bytes: &[u8]) -> Option<Self> {
+        let (seconds, nanos) = bytes.split_first_chunk::<8>()?;
+        let seconds = (u64::from_be_bytes(*seconds) ^ SIGN).cast_signed();
+        Self::new(seconds, u32::from_be_bytes(nanos.try_into().ok()?))
     }
 
     /// Whether this is the sentinel that means "never".

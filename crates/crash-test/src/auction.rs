@@ -5,9 +5,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::client::HistoryEvent;
+use abide::client::{HistoryEvent, RefusalKind};
 use abide::{Client, ClientError, RescheduleError, Timestamp, prelude::*};
-use abide_core::run::Refusal;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::watch, task::JoinSet};
@@ -268,9 +267,14 @@ impl Auctioneer {
 fn in_time(moved: Result<(), ClientError>) -> Result<bool, ClientError> {
     match moved {
         Ok(()) => Ok(true),
-        Err(ClientError::Refused(
-            Refusal::UnknownTimer(_) | Refusal::TimerFired(_) | Refusal::PastDeadline { .. },
-        )) => Ok(false),
+        Err(ClientError::Refused(refusal))
+            if matches!(
+                refusal.kind(),
+                RefusalKind::UnknownTimer | RefusalKind::TimerFired | RefusalKind::PastDeadline
+            ) =>
+        {
+            Ok(false)
+        }
         Err(error) => Err(error),
     }
 }

@@ -2,6 +2,7 @@
 //! its clients and the other nodes still reach it.
 
 use std::{
+    collections::HashSet,
     io,
     net::SocketAddr,
     sync::{
@@ -16,9 +17,6 @@ use tokio::{
     sync::watch,
     task::JoinHandle,
 };
-
-/// The end of the message by which a client of the database commits.
-const COMMIT: &[u8] = b"COMMIT\0";
 
 /// What happens to the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +119,7 @@ async fn copy(
     lost: Option<&AtomicUsize>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
+    let mut requests = Requests::default();
     loop {
         let count = from.read(&mut buffer).await?;
         if count == 0 {
@@ -133,7 +132,10 @@ async fn copy(
         }
         let bytes = &buffer[..count];
         to.write_all(bytes).await?;
-        if let Some(lost) = lost.filter(|_| way == Traffic::LosesAnswers && ends_in_commit(bytes)) {
+        if let Some(lost) = lost
+            && requests.end_in_commit(bytes)
+            && way == Traffic::LosesAnswers
+        {
             lost.fetch_add(1, Relaxed);
             return Ok(());
         }
@@ -159,8 +161,58 @@ async fn swallow(
     Ok(())
 }
 
-fn ends_in_commit(bytes: &[u8]) -> bool {
-    bytes.ends_with(COMMIT)
+/// What a node has sent to the database on one connection, as messages of its protocol.
+#[derive(Default)]
+struct Requests {
+    /// The first message, which has no type, has been read.
+    greeted: bool,
+    /// The beginning of a message.
+    unread: Vec<u8>,
+    /// Names of the prepared statements that write a whole group.
+    groups: HashSet<Vec<u8>>,
+    /// Such a statement was sent, and the database is not yet asked to execute it.
+    writing: bool,
+}
+
+impl Requests {
+    /// Adds bytes; returns whether they are the end of a commit.
+    fn end_in_commit(&mut self, bytes: &[u8]) -> bool {
+        self.unread.extend_from_slice(bytes);
+        let mut commits = false;
+        while let Some(message) = self.next() {
+            commits |= self.commits(&message);
+        }
+        commits
+    }
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let kind = usize::from(self.greeted);
+        let length = self.unread.get(kind..kind + 4)?.try_into().ok()?;
+        let end = kind + usize::try_from(u32::from_be_bytes(length)).ok()?;
+        if self.unread.len() < end {
+            return None;
+        }
+        self.greeted = true;
+        let rest = self.unread.split_off(end);
+        Some(std::mem::replace(&mut self.unread, rest))
+    }
+
+    /// Whether the database commits because of this message: it is COMMIT, or asks for the execution of a
+    /// statement that is a whole transaction.
+    fn commits(&mut self, message: &[u8]) -> bool {
+        let mut texts = message.get(5..).unwrap_or_default().split(|byte| *byte == 0);
+        let (first, second) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+        match message.first() {
+            Some(b'Q') => return first == b"COMMIT",
+            // Prepares a statement: its name and SQL.
+            Some(b'P') if second.starts_with(b"WITH w0 ") => drop(self.groups.insert(first.into())),
+            // Binds its parameters: a portal and its name.
+            Some(b'B') => self.writing |= self.groups.contains(second),
+            Some(b'S') => return std::mem::take(&mut self.writing),
+            _ => {}
+        }
+        false
+    }
 }
 
 #[cfg(test)]
@@ -229,9 +281,34 @@ mod tests {
         let proxy = Proxy::start(echo().await).await.unwrap();
         proxy.set(Traffic::LosesAnswers);
         let mut connection = TcpStream::connect(proxy.address()).await.unwrap();
-        assert_eq!(say(&mut connection, b"BEGIN\0").await, b"BEGIN\0");
+        for passed in [&b"\0\0\0\x05x"[..], &message(b'Q', b"BEGIN\0")] {
+            assert_eq!(say(&mut connection, passed).await, passed);
+        }
         assert_eq!(proxy.lost(), 0);
-        assert_eq!(say(&mut connection, b"INSERT COMMIT\0").await, b"");
+        assert_eq!(say(&mut connection, &message(b'Q', b"COMMIT\0")).await, b"");
         assert_eq!(proxy.lost(), 1);
+    }
+
+    #[test]
+    fn a_statement_that_writes_a_group_commits_when_it_is_executed() {
+        let mut requests = Requests::default();
+        let prepared = message(b'P', b"s1\0WITH w0 AS (INSERT)\0\0\0");
+        let read = message(b'P', b"s2\0SELECT 1\0\0\0");
+        let sync = message(b'S', b"");
+        for sent in [&b"\0\0\0\x05x"[..], &prepared, &read, &sync] {
+            assert!(!requests.end_in_commit(sent));
+        }
+        assert!(!requests.end_in_commit(&[message(b'B', b"\0s2\0"), sync.clone()].concat()));
+        // It may come in pieces.
+        let written = [message(b'B', b"\0s1\0"), sync].concat();
+        let (begin, end) = written.split_at(7);
+        assert!(!requests.end_in_commit(begin));
+        assert!(requests.end_in_commit(end));
+    }
+
+    /// A message of the database's protocol.
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        [&[kind], &length[..], body].concat()
     }
 }

@@ -215,7 +215,7 @@ async fn read_once(
     }
     let handle = node.handle::<Register>(before.id.as_str());
     let answer = if describes {
-        handle.describe().await.map(|run| Reading::Events(run.last_event))
+        handle.describe().await.map(|run| Reading::Events(run.history_events))
     } else {
         handle.count().await.map(Reading::Count)
     };

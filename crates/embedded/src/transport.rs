@@ -82,12 +82,7 @@ impl Session for Connected {
     }
 
     fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
-        Box::pin(async move {
-            Some(match self.session.next().await? {
-                abide_engine::Given::Work(dispatch) => Given::Work(dispatch),
-                abide_engine::Given::PresentAttempts(shard) => Given::PresentAttempts(shard),
-            })
-        })
+        Box::pin(self.session.next())
     }
 }
 

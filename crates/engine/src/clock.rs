@@ -1,5 +1,6 @@
 //! The source of time. State machines never read a clock; the driver does, and only here.
 
+mod ahead;
 mod bell;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 };
 
 use abide_core::time::Timestamp;
+pub use ahead::AheadClock;
 use bell::Bell;
 use tokio::sync::watch;
 
@@ -210,7 +212,7 @@ impl Clock for ManualClock {
     }
 
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
-        let alarm = Alarm::set(self, until);
+        let alarm = ManualAlarm::set(self, until);
         Sleep::new(until, async move {
             let _alarm = alarm;
             let mut now = self.now.subscribe();
@@ -225,19 +227,19 @@ impl Clock for ManualClock {
 }
 
 /// A pending alarm of a [`ManualClock`]; removed when its sleep is dropped.
-struct Alarm<'a> {
+struct ManualAlarm<'a> {
     clock: &'a ManualClock,
     at: Timestamp,
 }
 
-impl<'a> Alarm<'a> {
+impl<'a> ManualAlarm<'a> {
     fn set(clock: &'a ManualClock, at: Timestamp) -> Self {
         clock.set_alarm(at, true);
         Self { clock, at }
     }
 }
 
-impl Drop for Alarm<'_> {
+impl Drop for ManualAlarm<'_> {
     fn drop(&mut self) {
         self.clock.set_alarm(self.at, false);
     }

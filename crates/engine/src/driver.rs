@@ -1,60 +1,75 @@
-//! One task per shard. It feeds the shard machine with posts, answers of the store and ticks, and
-//! carries out the machine's outputs.
+//! One task for each thread of the runtime. It drives several shards: feeds their machines with posts,
+//! answers of the store and ticks, and carries out the machines' outputs. It handles all that has
+//! arrived before it carries anything out, so that a wake-up and a commit serve many messages.
 
+mod shard;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     future::Future,
+    hash::{BuildHasher as _, RandomState},
     pin::Pin,
     sync::Arc,
 };
 
 use abide_core::{
     ids::{RunId, ShardId},
-    operation::{AnyAnswer, CallError, Ticket},
-    report::ReportAnswer,
+    operation::{CallError, Ticket},
+    search::Definitions,
     time::Timestamp,
 };
 use abide_shard::{
-    message::{Fetch, Fetched, Message, Output},
+    message::{Fetch, Fetched, Message},
     node::NodeInput,
-    shard::{Moment, Shard},
+    shard::Moment,
 };
 use abide_store::{Batch, ReadError, Store, WaitFilter};
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use uuid::Uuid;
 
+use self::shard::DrivenShard;
 use crate::{
     clock::{Sleep, Steps, since_boot},
     figures::transitions,
     gauge::InFlight,
-    node::{Node, Post, ReplySender},
+    node::{Node, Post},
 };
 
+/// A post to a shard.
+pub(crate) type Posted = (ShardId, Post, InFlight);
+
+/// Posts and answers of the store that are handled before the first output is carried out, each at
+/// most.
+const TURN_MAX: usize = 64;
+
 pub(crate) struct Driver {
-    id: ShardId,
     node: Arc<Node>,
-    shard: Shard,
-    /// Reply channels of clients and operators that wait for an answer.
-    callers: BTreeMap<Ticket, ReplySender<AnyAnswer>>,
-    /// Reply channels of workers that wait for an acknowledgement.
-    reporters: BTreeMap<Ticket, ReplySender<ReportAnswer>>,
-    posts: mpsc::UnboundedReceiver<(Post, InFlight)>,
-    /// Matches of work that this shard has just offered.
-    matched: VecDeque<Message>,
+    shards: BTreeMap<ShardId, DrivenShard>,
+    posts: mpsc::UnboundedReceiver<Posted>,
+    /// Told of each shard that this node no longer serves.
+    ended: mpsc::UnboundedSender<ShardId>,
+    /// Shards that have received something since their outputs were carried out.
+    touched: BTreeSet<ShardId>,
+    /// When shards want a tick.
+    wakes: BTreeSet<(Timestamp, ShardId)>,
     /// Requests that have not been sent to the store yet.
-    requests: VecDeque<StoreRequest>,
-    /// Runs that are being loaded.
-    loading: BTreeMap<RunId, OwnedSemaphorePermit>,
-    /// This node no longer serves the shard.
-    ended: bool,
+    requests: Vec<StoreRequest>,
+    moments: Moments,
+    /// Number of shards that were opened.
+    opened: u64,
 }
 
 /// A request of a shard to the store.
-enum StoreRequest {
+struct StoreRequest {
+    shard: ShardId,
+    /// Tells the shard from one with the same id that was served before.
+    opening: u64,
+    what: Requested,
+}
+
+enum Requested {
     Commit(Batch),
     Fetch(Ticket, Fetch),
 }
@@ -64,6 +79,8 @@ type StoreWork<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = StoreAnswer> +
 
 /// An answer of the store.
 struct StoreAnswer {
+    shard: ShardId,
+    opening: u64,
     message: Message,
     work: InFlight,
     /// The run whose log begins with this read, until it is loaded.
@@ -71,88 +88,177 @@ struct StoreAnswer {
 }
 
 impl Driver {
+    /// A driver without shards, and the sender of its posts. A shard begins with [`Message::Open`].
     pub(crate) fn new(
-        id: ShardId,
         node: Arc<Node>,
-        posts: mpsc::UnboundedReceiver<(Post, InFlight)>,
-    ) -> Self {
-        Self {
-            id,
-            shard: Shard::new(id, node.owner.clone(), Arc::clone(&node.limits))
-                .with_borders(Arc::clone(&node.borders)),
+        ended: mpsc::UnboundedSender<ShardId>,
+    ) -> (Self, mpsc::UnboundedSender<Posted>) {
+        let (sender, posts) = mpsc::unbounded_channel();
+        let driver = Self {
+            moments: Moments { node: Arc::clone(&node), keys: RandomState::new(), drawn: 0 },
             node,
-            callers: BTreeMap::new(),
-            reporters: BTreeMap::new(),
+            shards: BTreeMap::new(),
             posts,
-            matched: VecDeque::new(),
-            requests: VecDeque::new(),
-            loading: BTreeMap::new(),
-            ended: false,
-        }
+            ended,
+            touched: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            requests: Vec::new(),
+            opened: 0,
+        };
+        (driver, sender)
     }
 
-    /// Runs until the shard is released or lost; returns the shard. Later posts are turned away.
-    pub(crate) async fn run(mut self) -> ShardId {
+    /// Runs until all senders of posts are dropped.
+    pub(crate) async fn run(mut self) {
         let node = Arc::clone(&self.node);
+        let _end = DriverEnd(Arc::clone(&node));
         let mut work = node.gauge.begin();
-        let mut end = DriverEnd { node: Arc::clone(&node), well: false };
         let mut in_flight = StoreWork::new();
         let mut sleep: Option<Sleep<'_>> = None;
         let mut steps = Steps::default();
-        self.step(Message::Open);
+        let mut posts = Vec::new();
         loop {
-            let wake_at = self.shard.wake_at().unwrap_or(Timestamp::NEVER);
             let (now, set) = node.look_at_clock(&mut steps);
-            if set || wake_at <= now {
-                self.step(Message::Tick);
-                // Start the store's work before yielding to other tasks.
-                self.ask_store(&node, &mut in_flight);
+            let ticked = self.tick(now, set);
+            self.carry_out();
+            self.ask_store(&node, &mut in_flight);
+            if ticked {
+                // The store's work has started; other tasks come first.
                 tokio::task::yield_now().await;
             }
-            self.ask_store(&node, &mut in_flight);
-            if self.ended {
-                break;
-            }
-            // The shard counts as idle from when its alarm is set until it receives something.
+            // The shards count as idle from when the alarm is set until something arrives.
+            let wake_at = self.wakes.first().map_or(Timestamp::NEVER, |(at, _)| *at);
             let kept = sleep.take().filter(|sleep| node.clock.suffices(sleep, wake_at));
             let alarm = sleep.insert(kept.unwrap_or_else(|| node.clock.sleep_until(wake_at)));
             drop(work);
-            let (next, _work) = tokio::select! {
+            let mut answer = None;
+            tokio::select! {
                 biased;
-                Some(StoreAnswer { message, work, loading }) = in_flight.next() => {
-                    self.loading.extend(loading);
-                    (Some(Post::Message(message)), Some(work))
-                }
-                post = self.posts.recv() => match post {
-                    Some((post, work)) => (Some(post), Some(work)),
-                    None => break,
-                },
-                () = alarm => {
-                    sleep = None;
-                    (None, None)
-                }
-            };
+                Some(first) = in_flight.next() => answer = Some(first),
+                count = self.posts.recv_many(&mut posts, TURN_MAX) => if count == 0 { break },
+                () = alarm => sleep = None,
+            }
+            // What has arrived counts as in flight until this turn's outputs are carried out.
             work = node.gauge.begin();
-            // The post counts as in flight until it is carried out.
-            if let Some(post) = next {
-                self.take(post);
+            let mut answers = 0;
+            while let Some(StoreAnswer { shard, opening, message, work: _work, loading }) =
+                answer.take()
+            {
+                self.answered((shard, opening), message, loading);
+                answers += 1;
+                if answers < TURN_MAX {
+                    answer = in_flight.next().now_or_never().flatten();
+                }
+            }
+            while posts.len() < TURN_MAX
+                && let Ok(post) = self.posts.try_recv()
+            {
+                posts.push(post);
+            }
+            for (shard, post, _work) in posts.drain(..) {
+                self.take(shard, post);
             }
         }
-        self.posts.close();
-        while let Ok((post, _work)) = self.posts.try_recv() {
-            self.turn_away(post);
-        }
-        end.well = true;
-        self.id
     }
 
-    /// Sends the shard's requests to the store. Commits are queued in the order of these calls.
+    /// Ticks the shards that want it by now, or all if the clock was set; returns whether there were any.
+    fn tick(&mut self, now: Timestamp, set: bool) -> bool {
+        let due: Vec<ShardId> = match set {
+            true => self.shards.keys().copied().collect(),
+            false => {
+                self.wakes.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect()
+            }
+        };
+        for shard in &due {
+            self.handle(*shard, Message::Tick);
+        }
+        !due.is_empty()
+    }
+
+    fn handle(&mut self, id: ShardId, message: Message) {
+        if let Some(shard) = self.shards.get_mut(&id) {
+            shard.machine.handle(self.moments.next(), message);
+            self.touched.insert(id);
+        }
+    }
+
+    fn answered(
+        &mut self,
+        (id, opening): (ShardId, u64),
+        message: Message,
+        loading: Option<(RunId, OwnedSemaphorePermit)>,
+    ) {
+        if let Some(shard) = self.shards.get_mut(&id).filter(|shard| shard.opening == opening) {
+            shard.loading.extend(loading);
+            self.handle(id, message);
+        }
+    }
+
+    fn take(&mut self, id: ShardId, post: Post) {
+        if matches!(post, Post::Message(Message::Open)) {
+            self.opened += 1;
+            self.shards.insert(id, DrivenShard::new(id, &self.node, self.opened));
+        }
+        let Some(shard) = self.shards.get_mut(&id) else { return self.turn_away(id, post) };
+        let message = match post {
+            Post::Message(message) => message,
+            Post::Ask(ticket, operation, answer) => {
+                shard.callers.insert(ticket, answer);
+                Message::Ask(ticket, operation)
+            }
+            Post::Report(ticket, report, answer) => {
+                shard.reporters.insert(ticket, answer);
+                Message::Report(ticket, report)
+            }
+            Post::Forget(ticket) => {
+                let waited = shard.callers.remove(&ticket).is_some();
+                if !waited && shard.reporters.remove(&ticket).is_none() {
+                    return;
+                }
+                Message::Forget(ticket)
+            }
+        };
+        self.handle(id, message);
+    }
+
+    /// The shard has ended: calls fail without effect, and messages go back to the node machine.
+    fn turn_away(&self, id: ShardId, post: Post) {
+        let work = self.node.gauge.begin();
+        match post {
+            Post::Ask(_, _, answer) => drop(answer.send((Err(CallError::NotServed), work))),
+            Post::Report(_, _, answer) => drop(answer.send((Err(CallError::NotServed), work))),
+            Post::Message(message) => self.node.tell(NodeInput::Undelivered(id, message)),
+            Post::Forget(_) => {}
+        }
+    }
+
+    /// Carries out the outputs of all shards that have received something.
+    fn carry_out(&mut self) {
+        while let Some(id) = self.touched.pop_first() {
+            let Some(shard) = self.shards.get_mut(&id) else { continue };
+            shard.carry_out(&mut self.moments, &mut self.requests);
+            let wake_at = shard.machine.wake_at().filter(|_| !shard.ended);
+            let before = std::mem::replace(&mut shard.wake_at, wake_at);
+            if before != wake_at {
+                self.wakes.extend(wake_at.map(|at| (at, id)));
+                if let Some(before) = before {
+                    self.wakes.remove(&(before, id));
+                }
+            }
+            if shard.ended {
+                self.shards.remove(&id);
+                // Sending fails only if the node has left.
+                let _ = self.ended.send(id);
+            }
+        }
+    }
+
+    /// Sends the shards' requests to the store. Commits are queued in the order of these calls.
     fn ask_store<'a>(&mut self, node: &'a Node, in_flight: &mut StoreWork<'a>) {
-        let id = self.id;
-        for request in self.requests.drain(..) {
+        for StoreRequest { shard, opening, what } in self.requests.drain(..) {
             let work = node.gauge.begin();
-            in_flight.push(match request {
-                StoreRequest::Commit(batch) => {
+            in_flight.push(match what {
+                Requested::Commit(batch) => {
                     let (begun, transitions) = (since_boot(), transitions(&batch));
                     let committed = node.store.commit(batch);
                     Box::pin(async move {
@@ -160,12 +266,13 @@ impl Driver {
                         let took = since_boot().saturating_sub(begun);
                         node.counters.committed(took, transitions, &answer);
                         if let Err(error) = &answer {
-                            node.watch.commit_failed(id, error);
+                            node.watch.commit_failed(shard, error);
                         }
-                        StoreAnswer { message: Message::Committed(answer), work, loading: None }
+                        let message = Message::Committed(answer);
+                        StoreAnswer { shard, opening, message, work, loading: None }
                     })
                 }
-                StoreRequest::Fetch(ticket, fetch) => Box::pin(async move {
+                Requested::Fetch(ticket, fetch) => Box::pin(async move {
                     let loading = match &fetch {
                         Fetch::Load(run, _) => {
                             // The semaphore is never closed.
@@ -174,122 +281,43 @@ impl Driver {
                         }
                         _ => None,
                     };
-                    let answer = read(&*node.store, id, fetch).await;
+                    let answer = read(&*node.store, shard, fetch).await;
                     if let Err(error) = &answer {
                         node.read_failed(error);
                     }
-                    StoreAnswer { message: Message::Fetched(ticket, answer), work, loading }
+                    let message = Message::Fetched(ticket, answer);
+                    StoreAnswer { shard, opening, message, work, loading }
                 }),
             });
         }
     }
-
-    fn take(&mut self, post: Post) {
-        match post {
-            Post::Message(message) => self.step(message),
-            Post::Ask(ticket, operation, answer) => {
-                self.callers.insert(ticket, answer);
-                self.step(Message::Ask(ticket, operation));
-            }
-            Post::Report(ticket, report, answer) => {
-                self.reporters.insert(ticket, answer);
-                self.step(Message::Report(ticket, report));
-            }
-            Post::Forget(ticket) => {
-                let waited = self.callers.remove(&ticket).is_some();
-                if waited || self.reporters.remove(&ticket).is_some() {
-                    self.step(Message::Forget(ticket));
-                }
-            }
-        }
-    }
-
-    /// The shard has ended: calls fail without effect, and messages go back to the node machine.
-    fn turn_away(&self, post: Post) {
-        match post {
-            Post::Ask(_, _, answer) => {
-                drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
-            }
-            Post::Report(_, _, answer) => {
-                drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
-            }
-            Post::Message(message) => self.node.tell(NodeInput::Undelivered(self.id, message)),
-            Post::Forget(_) => {}
-        }
-    }
-
-    fn step(&mut self, message: Message) {
-        let mut next = Some(message);
-        while let Some(message) = next {
-            let entropy = Uuid::new_v4().as_u128();
-            let trusted = self.node.trusted();
-            let moment = Moment { now: self.node.clock.now(), entropy, trusted };
-            self.shard.handle(moment, message);
-            while let Some(output) = self.shard.poll() {
-                self.carry_out(output);
-            }
-            next = self.matched.pop_front();
-        }
-        if !self.loading.is_empty() {
-            self.loading.retain(|run, _| self.shard.is_loading(*run));
-        }
-        let fired = self.shard.take_fired();
-        if fired > 0 {
-            self.node.counters.timers_fired.add(fired);
-        }
-    }
-
-    fn carry_out(&mut self, output: Output) {
-        let node = &self.node;
-        match output {
-            Output::Fetch(ticket, fetch) => {
-                // A run that is loaded from the start again waits for its turn again: if it kept the
-                // permit that it has, such runs could wait for each other.
-                if let Fetch::Load(run, _) = &fetch {
-                    self.loading.remove(run);
-                }
-                self.requests.push_back(StoreRequest::Fetch(ticket, fetch));
-            }
-            Output::Commit(batch) => self.requests.push_back(StoreRequest::Commit(batch)),
-            Output::Reply(ticket, reply) => {
-                if let Some(answer) = self.callers.remove(&ticket) {
-                    // Sending fails if the caller has disconnected.
-                    drop(answer.send((reply, node.gauge.begin())));
-                }
-            }
-            Output::Acknowledge(ticket, acknowledged) => {
-                if let Some(answer) = self.reporters.remove(&ticket) {
-                    drop(answer.send((acknowledged, node.gauge.begin())));
-                }
-            }
-            Output::Offer(offer) => node.offer(offer, &mut self.matched),
-            Output::Dispatch(worker, work) => node.tell(NodeInput::Dispatch(worker, work)),
-            Output::Unmatched(offer, worker) => node.tell(NodeInput::Unmatched(offer, worker)),
-            Output::Mail(shard, mail) => node.tell(NodeInput::Mail(shard, mail)),
-            Output::Opened => node.opened(self.id),
-            Output::Closed => node.tell(NodeInput::Closed(self.id)),
-            Output::Released => self.ended = true,
-            Output::Halted(why) => {
-                node.settled_in(self.id);
-                node.halted(self.id, &why);
-                self.ended = true;
-            }
-            Output::Notice(notice) => node.notice(self.id, &notice),
-        }
-    }
 }
 
-/// Detects the end of a driver: an unexpected one is a failure of the engine.
-struct DriverEnd {
+/// The time and the randomness of each message.
+struct Moments {
     node: Arc<Node>,
-    /// The end was requested, or its reason was reported.
-    well: bool,
+    /// Randomness is a sequence of numbers, hashed with random keys: asking the operating system each
+    /// time would cost as much as many a message.
+    keys: RandomState,
+    drawn: u64,
 }
+
+impl Moments {
+    fn next(&mut self) -> Moment {
+        self.drawn += 1;
+        let half = |number: u8| u128::from(self.keys.hash_one((self.drawn, number)));
+        let entropy = half(0) << 64 | half(1);
+        Moment { now: self.node.clock.now(), entropy, trusted: self.node.trusted() }
+    }
+}
+
+/// Detects a driver that ends by a panic, which is a failure of the engine.
+struct DriverEnd(Arc<Node>);
 
 impl Drop for DriverEnd {
     fn drop(&mut self) {
-        if !self.well {
-            self.node.fail("a shard's driver has ended by a panic".into());
+        if std::thread::panicking() {
+            self.0.fail("a driver of shards has ended by a panic".into());
         }
     }
 }
@@ -310,6 +338,11 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
             let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
             let rows = store.waits(filter, limit).await?;
             Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Registered(namespace) => {
+            let name = Definitions::registry_name(&namespace);
+            let rows = store.registry(name.clone()).await?;
+            Fetched::Registered(rows.into_iter().find(|row| row.name == name))
         }
         Fetch::Stranded(after, limit) => {
             Fetched::Stranded(store.stranded(shard, after, limit).await?)

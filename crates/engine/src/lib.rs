@@ -31,10 +31,12 @@ mod outbox;
 pub mod peers;
 mod reads;
 mod route;
+mod search;
 mod session;
 mod turns;
 
-pub use abide_shard::{borders::Borders, lease::LeaseOptions, node::Given};
+pub use abide_core::dispatch::Given;
+pub use abide_shard::{borders::Borders, lease::LeaseOptions};
 pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};

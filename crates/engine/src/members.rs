@@ -1,5 +1,5 @@
 //! The driver of the lease machine, which decides the shards that this node serves. It carries
-//! requests to the registry, and starts and ends the drivers of shards.
+//! requests to the registry, and assigns shards to drivers.
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use abide_shard::{
     node::NodeInput,
 };
 use abide_store::rows::RegistryRow;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinSet};
 
 use crate::{
     clock::since_boot,
-    driver::Driver,
+    driver::{Driver, Posted},
     figures::StoreFault,
     node::{Node, Post},
 };
@@ -28,7 +28,13 @@ pub(crate) struct Members {
     lease: Lease,
     /// Messages of the engine and of other nodes to the lease.
     messages: mpsc::UnboundedReceiver<LeaseMessage>,
-    drivers: JoinSet<ShardId>,
+    /// The drivers of shards. They end when this is dropped; after a panic the node has recorded the
+    /// failure.
+    drivers: JoinSet<()>,
+    /// The drivers' channels; each drives the shards whose number has the same remainder.
+    posts: Vec<mpsc::UnboundedSender<Posted>>,
+    /// Shards that a driver has ended.
+    ended: mpsc::UnboundedReceiver<ShardId>,
     /// Differing leases of other nodes that were already logged.
     warned_of: BTreeMap<String, Duration>,
     /// It was already logged that the node's name is taken.
@@ -57,11 +63,22 @@ impl Members {
         lease: Lease,
         messages: mpsc::UnboundedReceiver<LeaseMessage>,
     ) -> Self {
+        let mut drivers = JoinSet::new();
+        let (sender, ended) = mpsc::unbounded_channel();
+        let threads = Handle::current().metrics().num_workers();
+        let posts = (0..threads.clamp(1, usize::from(ShardId::COUNT))).map(|_| {
+            let (driver, posts) = Driver::new(Arc::clone(&node), sender.clone());
+            drivers.spawn(driver.run());
+            posts
+        });
+        let posts = posts.collect();
         Self {
             node,
             lease,
             messages,
-            drivers: JoinSet::new(),
+            drivers,
+            posts,
+            ended,
             warned_of: BTreeMap::new(),
             name_conflict_logged: false,
         }
@@ -82,6 +99,8 @@ impl Members {
                 let message = self.next(&mut asked).await;
                 step = self.step(message);
             }
+            // No shard is left. The drivers hold the store, which may be opened again after this.
+            self.drivers.shutdown().await;
         }
     }
 
@@ -153,14 +172,10 @@ impl Members {
                 answered
             }
             Some(message) = self.messages.recv() => message,
-            Some(ended) = self.drivers.join_next() => match ended {
-                Ok(shard) => {
-                    self.node.release(shard);
-                    LeaseMessage::ShardReleased(shard)
-                }
-                // The driver panicked; the node has already recorded the failure.
-                Err(_) => LeaseMessage::Tick,
-            },
+            Some(shard) = self.ended.recv() => {
+                self.node.release(shard);
+                LeaseMessage::ShardReleased(shard)
+            }
             () = tokio::time::sleep(pause.min(LONGEST_SLEEP)) => LeaseMessage::Tick,
         }
     }
@@ -173,8 +188,8 @@ impl Members {
                 LeaseOutput::ReadRegistry => step.request = Some(RegistryRequest::Read),
                 LeaseOutput::PutRegistry(row) => step.request = Some(RegistryRequest::Put(row)),
                 LeaseOutput::Open(shard) => {
-                    let posts = self.node.serve(shard);
-                    self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
+                    let driver = usize::from(shard.number()) % self.posts.len();
+                    self.node.serve(shard, self.posts[driver].clone());
                 }
                 LeaseOutput::Close(shard) => {
                     drop(self.node.post(shard, Post::Message(Message::Close)));

@@ -12,7 +12,7 @@ use std::{
 };
 
 use abide_core::{
-    dispatch::WorkKind,
+    dispatch::{Given, WorkKind},
     ids::{SessionId, ShardId},
     limits::Limits,
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
@@ -23,14 +23,19 @@ use abide_shard::{
     borders::Borders,
     lease::{Lease, LeaseMessage},
     message::{Halt, Message, Notice, Offer},
-    node::{Given, Node as Machine, NodeInput, NodeOutput},
+    node::{Node as Machine, NodeInput, NodeOutput},
 };
 use abide_store::{ReadError, Store};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{
+    Semaphore,
+    mpsc::{self, error::SendError},
+    oneshot, watch,
+};
 
 use crate::{
     clock::{Clock, Steps, since_boot},
     cluster::{Cluster, Membership},
+    driver::Posted,
     figures::{Counters, Figures, StoreFault},
     gauge::{Gauge, InFlight},
     health::{Health, Watch},
@@ -63,7 +68,7 @@ const LOADS: usize = 8;
 const COMPARABLE: Duration = Duration::from_millis(100);
 
 /// Channels to the drivers of shards.
-type Mailboxes = BTreeMap<ShardId, mpsc::UnboundedSender<(Post, InFlight)>>;
+type Mailboxes = BTreeMap<ShardId, mpsc::UnboundedSender<Posted>>;
 
 /// What all parts of one engine share.
 pub(crate) struct Node {
@@ -87,7 +92,7 @@ pub(crate) struct Node {
     lease: mpsc::UnboundedSender<LeaseMessage>,
     /// Of the shards that this node serves.
     shards: RwLock<Mailboxes>,
-    state: Mutex<NodeState>,
+    state: Mutex<NodeMachine>,
     streams_opened: AtomicU64,
     arrival: watch::Sender<ShardsOpened>,
     /// Why the engine can no longer serve all of its shards.
@@ -95,7 +100,7 @@ pub(crate) struct Node {
 }
 
 /// The node machine, and the calls that wait for its routing decisions.
-struct NodeState {
+struct NodeMachine {
     machine: Machine<Outbox>,
     routes: RouteReplies,
 }
@@ -133,7 +138,7 @@ impl Node {
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),
-            state: Mutex::new(NodeState { machine, routes: RouteReplies::default() }),
+            state: Mutex::new(NodeMachine { machine, routes: RouteReplies::default() }),
             streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
@@ -187,7 +192,7 @@ impl Node {
             self.counters.node_waits.add(1);
             lock(&self.state)
         });
-        let NodeState { machine, routes } = &mut *state;
+        let NodeMachine { machine, routes } = &mut *state;
         wait(routes);
         machine.handle(now, input);
         while let Some(output) = machine.poll() {
@@ -244,15 +249,15 @@ impl Node {
         }
     }
 
-    /// Starts serving a shard; returns the channel of its posts.
-    pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, InFlight)> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    /// Starts serving a shard with the driver that has this channel.
+    pub(crate) fn serve(&self, shard: ShardId, driver: mpsc::UnboundedSender<Posted>) {
         self.arrival.send_modify(|arrival| {
             arrival.unopened.insert(shard);
         });
-        self.shards_mut().insert(shard, sender);
+        // The driver turns away what comes before this. Sending fails only if it has panicked.
+        drop(driver.send((shard, Post::Message(Message::Open), self.gauge.begin())));
+        self.shards_mut().insert(shard, driver);
         self.tell(NodeInput::Serve(shard));
-        receiver
     }
 
     /// A poisoned lock can be used, as in [`lock`].
@@ -382,15 +387,18 @@ impl Node {
     pub(crate) fn post(&self, shard: ShardId, post: Post) -> Option<Post> {
         let shards = self.shards();
         match shards.get(&shard) {
-            Some(sender) => sender.send((post, self.gauge.begin())).err().map(|failed| failed.0.0),
+            Some(sender) => {
+                let sent = sender.send((shard, post, self.gauge.begin()));
+                sent.err().map(|SendError((_, post, _))| post)
+            }
             None => Some(post),
         }
     }
 
     pub(crate) fn post_all(&self, message: &Message) {
         let shards = self.shards();
-        for sender in shards.values() {
-            drop(sender.send((Post::Message(message.clone()), self.gauge.begin())));
+        for (shard, sender) in &*shards {
+            drop(sender.send((*shard, Post::Message(message.clone()), self.gauge.begin())));
         }
     }
 

@@ -10,8 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use abide_core::ids::SessionId;
-use abide_shard::node::Given;
+use abide_core::{dispatch::Given, ids::SessionId};
 use tokio::sync::mpsc;
 
 use crate::gauge::InFlight;
@@ -29,13 +28,12 @@ pub type Charge = Box<dyn Send>;
 /// The sending end of a session's stream. The stream ends when all its clones are dropped.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    sender: mpsc::UnboundedSender<Delivery>,
+    sender: mpsc::UnboundedSender<QueuedItem>,
     state: Arc<OutboxState>,
 }
 
-/// The receiving end.
 pub(crate) struct Inbox {
-    receiver: mpsc::UnboundedReceiver<Delivery>,
+    receiver: mpsc::UnboundedReceiver<QueuedItem>,
     state: Arc<OutboxState>,
 }
 
@@ -49,7 +47,7 @@ struct OutboxState {
     held: AtomicBool,
 }
 
-struct Delivery {
+struct QueuedItem {
     given: Given,
     bytes: usize,
     work: InFlight,
@@ -74,7 +72,7 @@ impl Outbox {
         let charge =
             self.state.account.as_ref().filter(|_| bytes > 0).map(|account| account(bytes));
         self.state.unread.fetch_add(bytes, SeqCst);
-        self.sender.send(Delivery { given, bytes, work, _charge: charge }).is_ok()
+        self.sender.send(QueuedItem { given, bytes, work, _charge: charge }).is_ok()
     }
 
     /// The session and number of the stream, if the worker's credit has to be held back.
@@ -98,7 +96,7 @@ impl Inbox {
         context: &mut Context<'_>,
     ) -> Poll<Option<(Given, InFlight)>> {
         let next = ready!(self.receiver.poll_recv(context));
-        Poll::Ready(next.map(|Delivery { given, bytes, work, .. }| {
+        Poll::Ready(next.map(|QueuedItem { given, bytes, work, .. }| {
             self.state.unread.fetch_sub(bytes, SeqCst);
             (given, work)
         }))

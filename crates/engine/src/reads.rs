@@ -13,7 +13,7 @@ use abide_core::{
         ListNodes, ListRuns, ListSchedules, ListWaits, Nodes, Operation, ReadOperation, RunRows,
         RunTarget, ScheduleRow, ScheduleRows, WaitRows,
     },
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyRuns, TallyWaits, WaitTally},
 };
 use abide_store::{
     ReadError,
@@ -22,6 +22,7 @@ use abide_store::{
 
 use crate::{
     Engine, history, nodes,
+    search::Purpose,
     turns::{Turn, Turns},
 };
 
@@ -53,9 +54,22 @@ impl Engine {
                 let turn = in_turn().await;
                 (self.waits(asked).await?.into(), turn)
             }
-            ReadOperation::Tally(tally) => {
+            ReadOperation::TallyRuns(asked) => {
                 let turn = in_turn().await;
-                (self.tally(tally).await?.into(), turn)
+                (self.tally_runs(asked).await?.into(), turn)
+            }
+            ReadOperation::TallyWaits(asked) => {
+                let turn = in_turn().await;
+                (self.tally_waits(asked).await?.into(), turn)
+            }
+            ReadOperation::CreateSearchAttribute(asked) => {
+                (self.create_search_attribute(asked).await?.into(), None)
+            }
+            ReadOperation::ListSearchAttributes(asked) => {
+                (self.list_search_attributes(asked).await?.into(), None)
+            }
+            ReadOperation::DeleteSearchAttribute(asked) => {
+                (self.delete_search_attribute(asked).await?.into(), None)
             }
             ReadOperation::ListSchedules(asked) => {
                 let turn = in_turn().await;
@@ -108,7 +122,8 @@ impl Engine {
     /// Lists runs. A page of large rows ends before its limit.
     async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let mut filter = RunFilter { known, ..asked.filter };
+        let filter = self.searching(asked.filter, Purpose::List).await?;
+        let mut filter = RunFilter { known, ..filter };
         let limit = self.page_rows(asked.limit);
         let mut rows: Vec<RunRow> = Vec::new();
         loop {
@@ -124,7 +139,7 @@ impl Engine {
             rows.extend(part.found);
             match part.next {
                 Some(next) if !full => filter.after = Some(next),
-                next => return Ok(RunRows { rows, more: next.is_some() }),
+                next => return Ok(RunRows { rows, next }),
             }
         }
     }
@@ -136,7 +151,8 @@ impl Engine {
 
     async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
-        let mut filter = RunFilter { known, ..asked.filter };
+        let filter = self.searching(asked.filter, Purpose::Count).await?;
+        let mut filter = RunFilter { known, ..filter };
         let mut count = 0;
         loop {
             let part = self.node.store.count_runs(filter.clone(), self.examined()).await;
@@ -185,18 +201,22 @@ impl Engine {
         Ok(ScheduleRows { rows: listed.collect(), next })
     }
 
-    async fn tally(&self, mut tally: Tally) -> Result<Tallied, CallError> {
-        match &mut tally {
-            Tally::Waits(waits) => {
-                waits.check(&self.node.limits)?;
-                waits.known = self.known(waits.namespace.as_ref())?;
-            }
-            Tally::Runs(filter) => filter.known = self.known(filter.namespace.as_ref())?,
-        }
-        let tallied = self.node.store.tally(tally, self.node.limits.tally_rows).await;
-        let mut tallied = tallied.map_err(|error| self.unreadable(&error))?;
-        tallied.bound(self.node.limits.tally_groups);
-        Ok(tallied)
+    async fn tally_runs(&self, asked: TallyRuns) -> Result<RunTally, CallError> {
+        let known = self.known(asked.filter.namespace.as_ref())?;
+        let read = self.searching(asked.filter, Purpose::Tally).await?;
+        let filter = RunFilter { known, ..read };
+        let tally = self.node.store.tally_runs(filter, self.node.limits.tally_rows).await;
+        let mut tally = tally.map_err(|error| self.unreadable(&error))?;
+        tally.bound(self.node.limits.tally_groups);
+        Ok(tally)
+    }
+
+    async fn tally_waits(&self, asked: TallyWaits) -> Result<WaitTally, CallError> {
+        asked.check(&self.node.limits)?;
+        let known = self.known(asked.namespace.as_ref())?;
+        let asked = TallyWaits { known, ..asked };
+        let tally = self.node.store.tally_waits(asked, self.node.limits.tally_rows).await;
+        tally.map_err(|error| self.unreadable(&error))
     }
 
     fn page_rows(&self, asked: Option<usize>) -> usize {
@@ -213,7 +233,7 @@ impl Engine {
         }
     }
 
-    fn unreadable(&self, error: &ReadError) -> CallError {
+    pub(crate) fn unreadable(&self, error: &ReadError) -> CallError {
         self.node.read_failed(error);
         CallError::Unavailable(error.to_string())
     }

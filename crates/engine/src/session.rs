@@ -6,8 +6,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use abide_core::dispatch::{QueueKey, Worker};
-use abide_shard::node::{Given, NodeInput};
+use abide_core::dispatch::{Given, QueueKey, Worker};
+use abide_shard::node::NodeInput;
 
 use crate::{gauge::InFlight, node::Node, outbox::Inbox};
 

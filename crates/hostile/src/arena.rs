@@ -2,14 +2,14 @@
 
 use std::{
     net::Ipv4Addr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
 use abide_server::Config;
 use tempfile::TempDir;
 
-use crate::{Finding, Victim};
+use crate::{Finding, Victim, small_disk::SmallDisk, victim::Launch};
 
 /// Whether the machine is shared with other load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,27 @@ impl Arena {
     /// The same with a changed configuration. A server that names the `data` of an earlier one
     /// continues with its store.
     pub async fn start_with(&self, change: impl FnOnce(&mut Config)) -> Result<Victim, Finding> {
+        self.launch(None, change).await
+    }
+
+    /// The same where a small disk is.
+    pub(crate) async fn start_on(&self, disk: &SmallDisk, data: &Path) -> Result<Victim, Finding> {
+        self.launch(Some(disk), |config| data.clone_into(&mut config.data)).await
+    }
+
+    async fn launch(
+        &self,
+        disk: Option<&SmallDisk>,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Victim, Finding> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let free = (Ipv4Addr::LOCALHOST, 0).into();
         let data = self.path(&format!("data-{number}"));
         let mut config =
             Config { grpc_address: free, http_address: free, data, ..Config::default() };
         change(&mut config);
-        Victim::start(&self.path(&format!("server-{number}")), &config, self.machine).await
+        let launch = Launch { machine: self.machine, disk };
+        Victim::start(&self.path(&format!("server-{number}")), &config, launch).await
     }
 
     /// A path in the arena's folder.

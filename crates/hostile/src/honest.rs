@@ -134,7 +134,9 @@ impl Honest {
         let (mut seen, mut page_token) = (0, Default::default());
         loop {
             let list = wire::ListRunsRequest { page_token, ..wire::ListRunsRequest::default() };
-            let page = timeout(DEADLINE, self.client.list_runs(list)).await??.into_inner();
+            let page = timeout(DEADLINE, self.client.list_runs(list)).await;
+            let page = page.map_err(|_| Finding::new("a list of an honest client hangs"))??;
+            let page = page.into_inner();
             for run in page.runs {
                 let target = RunTarget { workflow: run.workflow, run: Some(run.run) };
                 let describe = DescribeRunRequest { target: Some(target) };

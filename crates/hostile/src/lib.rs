@@ -39,7 +39,9 @@ mod report;
 pub mod scenarios;
 mod schema;
 pub mod serve;
+mod small_disk;
 mod victim;
+mod worker;
 
 pub use arena::{Arena, Machine};
 pub use honest::{Honest, Latency, Watch};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use abide_postgres_fixture::in_ci;
+
 /// Figures that were measured while the server withstood the scenario.
 #[derive(Debug, Default)]
 pub struct Report(Vec<(&'static str, String)>);
@@ -12,6 +14,13 @@ impl Report {
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.0.push((name, value.to_string()));
         self
+    }
+
+    /// Says which part of the scenario cannot be played on this machine. In CI that is a finding.
+    pub fn skipping(self, part: &str, why: impl fmt::Display) -> Result<Self, Finding> {
+        let skipped = format!("{part}: {why}");
+        Finding::unless(!in_ci(), || format!("CI must not skip {skipped}"))?;
+        Ok(self.with("SKIPPED", skipped))
     }
 }
 

@@ -12,20 +12,31 @@ use abide_server::Config;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{Bytes, Finding, Honest, Machine, serve::SERVE};
+use crate::{Bytes, Finding, Honest, Machine, serve::SERVE, small_disk::SmallDisk};
 
-/// How long a server may take to be ready, and to answer its probes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may take to be ready, and to answer its probes. Beside many builds, a minute is not
+/// enough to start.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// How a server is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) machine: Machine,
+    /// The disk of its own that it sees.
+    pub(crate) disk: Option<&'a SmallDisk>,
+}
 
 /// A server process. It is killed when dropped.
 #[derive(Debug)]
 pub struct Victim {
     process: Child,
+    /// Sets its clock.
+    input: ChildStdin,
     /// Kept open, so that the server's output keeps a reader.
     _output: BufReader<ChildStdout>,
     pid: u32,
@@ -40,32 +51,46 @@ impl Victim {
     pub(crate) async fn start(
         name: &Path,
         config: &Config,
-        machine: Machine,
+        launch: Launch<'_>,
     ) -> Result<Self, Finding> {
         let (config_file, log) = (name.with_extension("toml"), name.with_extension("log"));
         // A serialised configuration lacks the password of the store's address.
         let store = config.store.as_ref().map(|store| format!("store = {:?}\n", store.0));
         let rest = toml::to_string(&Config { store: None, ..config.clone() })?;
         fs::write(&config_file, store.unwrap_or_default() + &rest)?;
-        let mut process = Command::new(std::env::current_exe()?)
+        let program = std::env::current_exe()?;
+        let mut command =
+            launch.disk.map_or_else(|| Command::new(&program), |disk| disk.command(&program));
+        let mut process = command
             .arg(SERVE)
             .arg(&config_file)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(fs::File::create(&log)?)
             .kill_on_drop(true)
             .spawn()?;
-        let said = process.stdout.take().ok_or_else(|| Finding::new("no output to read"))?;
+        let (Some(input), Some(said)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(Finding::new("no output to read"));
+        };
         let mut output = BufReader::new(said);
         let mut line = String::new();
-        timeout(PATIENCE, output.read_line(&mut line)).await??;
+        let ready = timeout(PATIENCE, output.read_line(&mut line)).await;
+        ready
+            .map_err(|_| Finding::new(format!("the server is not ready after {PATIENCE:?}")))??;
         let mut addresses = line.split_whitespace().map(str::parse);
         let (Some(Ok(grpc)), Some(Ok(http))) = (addresses.next(), addresses.next()) else {
             let log = fs::read_to_string(&log)?;
             return Err(Finding::new(format!("the server did not start: {line}{log}")));
         };
         let pid = process.id().ok_or_else(|| Finding::new("the server ended at once"))?;
-        Ok(Self { process, _output: output, pid, grpc, http, log, machine })
+        let machine = launch.machine;
+        Ok(Self { process, input, _output: output, pid, grpc, http, log, machine })
+    }
+
+    /// Sets the clock of the server ahead of the machine's clock by so many seconds.
+    pub async fn set_clock_ahead(&mut self, seconds: u64) -> Result<(), Finding> {
+        self.input.write_all(format!("{seconds}\n").as_bytes()).await?;
+        Ok(self.input.flush().await?)
     }
 
     /// Address of its gRPC listener.
@@ -136,7 +161,8 @@ impl Victim {
             stream.write_all(request.as_bytes()).await?;
             stream.read_to_string(&mut answer).await
         };
-        timeout(PATIENCE, asked).await??;
+        let answered = timeout(PATIENCE, asked).await;
+        answered.map_err(|_| Finding::new(format!("{path} hangs for {PATIENCE:?}")))??;
         Ok(answer)
     }
 

@@ -323,6 +323,12 @@ pub struct RunSummary {
     pub closed_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "9")]
     pub details: ::core::option::Option<::abide_core::codec::generated::RunDetails>,
+    /// The queue whose workers run its code.
+    #[prost(string, tag = "10")]
+    pub queue: ::prost::alloc::string::String,
+    /// The run that started it as a child.
+    #[prost(message, optional, tag = "11")]
+    pub parent: ::core::option::Option<RunParent>,
 }
 impl ::prost::Name for RunSummary {
     const NAME: &'static str = "RunSummary";
@@ -332,6 +338,24 @@ impl ::prost::Name for RunSummary {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.RunSummary".into()
+    }
+}
+/// The parent of a run, which may be in another namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunParent {
+    #[prost(string, tag = "1")]
+    pub workflow: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub run: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RunParent {
+    const NAME: &'static str = "RunParent";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunParent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunParent".into()
     }
 }
 /// Selects runs. Absent fields do not filter.
@@ -351,6 +375,10 @@ pub struct RunFilter {
     pub started_before: ::core::option::Option<
         ::abide_core::codec::generated::Timestamp,
     >,
+    /// A query over fields and search attributes, such as `WorkflowType = 'order' AND Amount > 100`. Only
+    /// lists take ORDER BY, only tallies take GROUP BY. Search attributes need a namespace.
+    #[prost(string, tag = "7")]
+    pub query: ::prost::alloc::string::String,
 }
 impl ::prost::Name for RunFilter {
     const NAME: &'static str = "RunFilter";
@@ -1807,36 +1835,85 @@ impl ::prost::Name for CountRunsResponse {
         "/abide.v1.CountRunsResponse".into()
     }
 }
-/// Counts waits or runs in groups.
+/// Counts runs by status and type.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TallyRequest {
-    #[prost(oneof = "tally_request::Tally", tags = "1, 2")]
-    pub tally: ::core::option::Option<tally_request::Tally>,
+pub struct TallyRunsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<RunFilter>,
 }
-/// Nested message and enum types in `TallyRequest`.
-pub mod tally_request {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Tally {
-        #[prost(message, tag = "1")]
-        Waits(super::WaitTally),
-        #[prost(message, tag = "2")]
-        Runs(super::RunFilter),
-    }
-}
-impl ::prost::Name for TallyRequest {
-    const NAME: &'static str = "TallyRequest";
+impl ::prost::Name for TallyRunsRequest {
+    const NAME: &'static str = "TallyRunsRequest";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyRequest".into()
+        "abide.v1.TallyRunsRequest".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyRequest".into()
+        "/abide.v1.TallyRunsRequest".into()
     }
 }
-/// Selects the waits to count by kind and by the interval in which they end. Waits without an end are not
-/// counted.
+/// The counts.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TallyRunsResponse {
+    /// Only groups with a count above zero.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<RunGroup>,
+    /// The counts are lower bounds: a tally examines a bounded number of rows, and there are more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for TallyRunsResponse {
+    const NAME: &'static str = "TallyRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TallyRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TallyRunsResponse".into()
+    }
+}
+/// Runs of one type and status, or of one value.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WaitTally {
+pub struct RunGroup {
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    #[prost(enumeration = "RunStatus", tag = "2")]
+    pub status: i32,
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// Set if the query has GROUP BY; the fields before it are then empty.
+    #[prost(message, optional, tag = "4")]
+    pub field: ::core::option::Option<FieldGroup>,
+}
+impl ::prost::Name for RunGroup {
+    const NAME: &'static str = "RunGroup";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunGroup".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunGroup".into()
+    }
+}
+/// Runs that have the same value of the field by which they are counted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldGroup {
+    /// As text; absent for runs that have no value.
+    #[prost(string, optional, tag = "1")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for FieldGroup {
+    const NAME: &'static str = "FieldGroup";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FieldGroup".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FieldGroup".into()
+    }
+}
+/// Counts waits by kind and by the interval in which they end. Waits without an end are not counted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TallyWaitsRequest {
     #[prost(string, optional, tag = "1")]
     pub namespace: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "2")]
@@ -1853,42 +1930,42 @@ pub struct WaitTally {
     #[prost(uint32, tag = "6")]
     pub intervals: u32,
 }
-impl ::prost::Name for WaitTally {
-    const NAME: &'static str = "WaitTally";
+impl ::prost::Name for TallyWaitsRequest {
+    const NAME: &'static str = "TallyWaitsRequest";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.WaitTally".into()
+        "abide.v1.TallyWaitsRequest".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.WaitTally".into()
+        "/abide.v1.TallyWaitsRequest".into()
     }
 }
 /// The counts.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TallyResponse {
+pub struct TallyWaitsResponse {
     /// Only groups with a count above zero.
     #[prost(message, repeated, tag = "1")]
-    pub groups: ::prost::alloc::vec::Vec<TallyGroup>,
+    pub groups: ::prost::alloc::vec::Vec<WaitGroup>,
     /// The counts are lower bounds: a tally examines a bounded number of rows, and there are more.
     #[prost(bool, tag = "2")]
     pub more: bool,
-    /// Number of intervals, from the first, whose counts are complete. Zero for runs.
+    /// Number of intervals, from the first, whose counts are complete.
     #[prost(uint32, tag = "3")]
     pub whole_intervals: u32,
 }
-impl ::prost::Name for TallyResponse {
-    const NAME: &'static str = "TallyResponse";
+impl ::prost::Name for TallyWaitsResponse {
+    const NAME: &'static str = "TallyWaitsResponse";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyResponse".into()
+        "abide.v1.TallyWaitsResponse".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyResponse".into()
+        "/abide.v1.TallyWaitsResponse".into()
     }
 }
-/// A group: waits of one kind that end in one interval, or runs of one type and status.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TallyGroup {
+/// Waits of one kind that end in one interval.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitGroup {
     #[prost(uint64, tag = "1")]
     pub count: u64,
     /// Index of the interval, from zero.
@@ -1896,19 +1973,15 @@ pub struct TallyGroup {
     pub interval: u32,
     #[prost(enumeration = "WaitKind", tag = "3")]
     pub kind: i32,
-    #[prost(enumeration = "RunStatus", tag = "4")]
-    pub status: i32,
-    #[prost(string, tag = "5")]
-    pub workflow_type: ::prost::alloc::string::String,
 }
-impl ::prost::Name for TallyGroup {
-    const NAME: &'static str = "TallyGroup";
+impl ::prost::Name for WaitGroup {
+    const NAME: &'static str = "WaitGroup";
     const PACKAGE: &'static str = "abide.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "abide.v1.TallyGroup".into()
+        "abide.v1.WaitGroup".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/abide.v1.TallyGroup".into()
+        "/abide.v1.WaitGroup".into()
     }
 }
 /// Lists waits.
@@ -2214,7 +2287,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 80, 100, 101, 102, 103, 104"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 100, 101, 102, 103, 104"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2262,8 +2335,16 @@ pub mod numbered_call {
         AwaitUpdate(super::AwaitUpdateRequest),
         #[prost(message, tag = "70")]
         ListNodes(super::ListNodesRequest),
-        #[prost(message, tag = "80")]
-        Tally(super::TallyRequest),
+        #[prost(message, tag = "81")]
+        TallyRuns(super::TallyRunsRequest),
+        #[prost(message, tag = "82")]
+        TallyWaits(super::TallyWaitsRequest),
+        #[prost(message, tag = "90")]
+        CreateSearchAttribute(super::CreateSearchAttributeRequest),
+        #[prost(message, tag = "91")]
+        ListSearchAttributes(super::ListSearchAttributesRequest),
+        #[prost(message, tag = "92")]
+        DeleteSearchAttribute(super::DeleteSearchAttributeRequest),
         #[prost(message, tag = "100")]
         CreateSchedule(super::CreateScheduleRequest),
         #[prost(message, tag = "101")]
@@ -2313,7 +2394,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 80, 100, 101"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90, 100, 101"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2349,8 +2430,12 @@ pub mod numbered_answer {
         Reported(super::ReportAttemptResponse),
         #[prost(message, tag = "70")]
         Nodes(super::ListNodesResponse),
-        #[prost(message, tag = "80")]
-        Tallied(super::TallyResponse),
+        #[prost(message, tag = "81")]
+        RunTally(super::TallyRunsResponse),
+        #[prost(message, tag = "82")]
+        WaitTally(super::TallyWaitsResponse),
+        #[prost(message, tag = "90")]
+        SearchAttributes(super::SearchAttributesResponse),
         #[prost(message, tag = "100")]
         Schedule(super::ScheduleDescription),
         #[prost(message, tag = "101")]
@@ -2413,6 +2498,95 @@ impl ::prost::Name for HistoryRows {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.HistoryRows".into()
+    }
+}
+/// Registers a search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSearchAttributeRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// A letter, then letters, digits and `_`.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(enumeration = "AttributeKind", tag = "3")]
+    pub kind: i32,
+}
+impl ::prost::Name for CreateSearchAttributeRequest {
+    const NAME: &'static str = "CreateSearchAttributeRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CreateSearchAttributeRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CreateSearchAttributeRequest".into()
+    }
+}
+/// Lists search attributes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSearchAttributesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListSearchAttributesRequest {
+    const NAME: &'static str = "ListSearchAttributesRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListSearchAttributesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListSearchAttributesRequest".into()
+    }
+}
+/// Removes a search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteSearchAttributeRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeleteSearchAttributeRequest {
+    const NAME: &'static str = "DeleteSearchAttributeRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DeleteSearchAttributeRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DeleteSearchAttributeRequest".into()
+    }
+}
+/// All search attributes of the namespace, by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchAttributesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub attributes: ::prost::alloc::vec::Vec<SearchAttribute>,
+}
+impl ::prost::Name for SearchAttributesResponse {
+    const NAME: &'static str = "SearchAttributesResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SearchAttributesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SearchAttributesResponse".into()
+    }
+}
+/// A search attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchAttribute {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(enumeration = "AttributeKind", tag = "2")]
+    pub kind: i32,
+}
+impl ::prost::Name for SearchAttribute {
+    const NAME: &'static str = "SearchAttribute";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SearchAttribute".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SearchAttribute".into()
     }
 }
 /// What a start does if the workflow has an open run. Default: REJECT.
@@ -2521,6 +2695,56 @@ impl NodeStanding {
             "NODE_STANDING_GONE" => Some(Self::Gone),
             "NODE_STANDING_SILENT" => Some(Self::Silent),
             "NODE_STANDING_UNREADABLE" => Some(Self::Unreadable),
+            _ => None,
+        }
+    }
+}
+/// The type of a search attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AttributeKind {
+    Unspecified = 0,
+    /// One text, compared as a whole.
+    Keyword = 1,
+    /// Several texts, each compared as a whole.
+    KeywordList = 2,
+    /// A text that is found by its words.
+    Text = 3,
+    /// A whole number of 64 bits.
+    Int = 4,
+    Double = 5,
+    Bool = 6,
+    /// A point in time, as text of RFC 3339.
+    Time = 7,
+}
+impl AttributeKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ATTRIBUTE_KIND_UNSPECIFIED",
+            Self::Keyword => "ATTRIBUTE_KIND_KEYWORD",
+            Self::KeywordList => "ATTRIBUTE_KIND_KEYWORD_LIST",
+            Self::Text => "ATTRIBUTE_KIND_TEXT",
+            Self::Int => "ATTRIBUTE_KIND_INT",
+            Self::Double => "ATTRIBUTE_KIND_DOUBLE",
+            Self::Bool => "ATTRIBUTE_KIND_BOOL",
+            Self::Time => "ATTRIBUTE_KIND_TIME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ATTRIBUTE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ATTRIBUTE_KIND_KEYWORD" => Some(Self::Keyword),
+            "ATTRIBUTE_KIND_KEYWORD_LIST" => Some(Self::KeywordList),
+            "ATTRIBUTE_KIND_TEXT" => Some(Self::Text),
+            "ATTRIBUTE_KIND_INT" => Some(Self::Int),
+            "ATTRIBUTE_KIND_DOUBLE" => Some(Self::Double),
+            "ATTRIBUTE_KIND_BOOL" => Some(Self::Bool),
+            "ATTRIBUTE_KIND_TIME" => Some(Self::Time),
             _ => None,
         }
     }
@@ -2987,11 +3211,14 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CountRuns"));
             self.inner.unary(req, path, codec).await
         }
-        /// Counts waits by kind and by the interval in which they end, or runs by status and type.
-        pub async fn tally(
+        /// Counts runs by status and type, or by the field after GROUP BY of their query.
+        pub async fn tally_runs(
             &mut self,
-            request: impl tonic::IntoRequest<super::TallyRequest>,
-        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::TallyRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyRunsResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -3001,9 +3228,33 @@ pub mod abide_client {
                     )
                 })?;
             let codec = crate::codec::Codec::default();
-            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/Tally");
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/TallyRuns");
             let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "Tally"));
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "TallyRuns"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Counts waits by kind and by the interval in which they end.
+        pub async fn tally_waits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TallyWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyWaitsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/TallyWaits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "TallyWaits"));
             self.inner.unary(req, path, codec).await
         }
         /// Lists what runs wait for, the earliest end first.
@@ -3158,6 +3409,81 @@ pub mod abide_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("abide.v1.Abide", "ReportAttempt"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Registers a search attribute of a namespace. Idempotent.
+        pub async fn create_search_attribute(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/CreateSearchAttribute",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "CreateSearchAttribute"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the search attributes of a namespace.
+        pub async fn list_search_attributes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSearchAttributesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ListSearchAttributes",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ListSearchAttributes"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes a search attribute of a namespace. Runs keep the values that they have. Idempotent.
+        pub async fn delete_search_attribute(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/DeleteSearchAttribute",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "DeleteSearchAttribute"));
             self.inner.unary(req, path, codec).await
         }
         /// Creates a schedule, which starts workflows at its times.
@@ -3438,11 +3764,22 @@ pub mod abide_server {
             tonic::Response<super::CountRunsResponse>,
             tonic::Status,
         >;
-        /// Counts waits by kind and by the interval in which they end, or runs by status and type.
-        async fn tally(
+        /// Counts runs by status and type, or by the field after GROUP BY of their query.
+        async fn tally_runs(
             &self,
-            request: tonic::Request<super::TallyRequest>,
-        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status>;
+            request: tonic::Request<super::TallyRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyRunsResponse>,
+            tonic::Status,
+        >;
+        /// Counts waits by kind and by the interval in which they end.
+        async fn tally_waits(
+            &self,
+            request: tonic::Request<super::TallyWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TallyWaitsResponse>,
+            tonic::Status,
+        >;
         /// Lists what runs wait for, the earliest end first.
         async fn list_waits(
             &self,
@@ -3494,6 +3831,30 @@ pub mod abide_server {
             request: tonic::Request<super::ReportAttemptRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportAttemptResponse>,
+            tonic::Status,
+        >;
+        /// Registers a search attribute of a namespace. Idempotent.
+        async fn create_search_attribute(
+            &self,
+            request: tonic::Request<super::CreateSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        >;
+        /// Lists the search attributes of a namespace.
+        async fn list_search_attributes(
+            &self,
+            request: tonic::Request<super::ListSearchAttributesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
+            tonic::Status,
+        >;
+        /// Removes a search attribute of a namespace. Runs keep the values that they have. Idempotent.
+        async fn delete_search_attribute(
+            &self,
+            request: tonic::Request<super::DeleteSearchAttributeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchAttributesResponse>,
             tonic::Status,
         >;
         /// Creates a schedule, which starts workflows at its times.
@@ -4352,23 +4713,23 @@ pub mod abide_server {
                     };
                     Box::pin(fut)
                 }
-                "/abide.v1.Abide/Tally" => {
+                "/abide.v1.Abide/TallyRuns" => {
                     #[allow(non_camel_case_types)]
-                    struct TallySvc<T: Abide>(pub Arc<T>);
-                    impl<T: Abide> tonic::server::UnaryService<super::TallyRequest>
-                    for TallySvc<T> {
-                        type Response = super::TallyResponse;
+                    struct TallyRunsSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::TallyRunsRequest>
+                    for TallyRunsSvc<T> {
+                        type Response = super::TallyRunsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::TallyRequest>,
+                            request: tonic::Request<super::TallyRunsRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Abide>::tally(&inner, request).await
+                                <T as Abide>::tally_runs(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -4379,7 +4740,50 @@ pub mod abide_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = TallySvc(inner);
+                        let method = TallyRunsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/TallyWaits" => {
+                    #[allow(non_camel_case_types)]
+                    struct TallyWaitsSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::TallyWaitsRequest>
+                    for TallyWaitsSvc<T> {
+                        type Response = super::TallyWaitsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TallyWaitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::tally_waits(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TallyWaitsSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4688,6 +5092,141 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportAttemptSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/CreateSearchAttribute" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateSearchAttributeSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::CreateSearchAttributeRequest>
+                    for CreateSearchAttributeSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateSearchAttributeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::create_search_attribute(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateSearchAttributeSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ListSearchAttributes" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSearchAttributesSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::ListSearchAttributesRequest>
+                    for ListSearchAttributesSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSearchAttributesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::list_search_attributes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSearchAttributesSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/DeleteSearchAttribute" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteSearchAttributeSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::DeleteSearchAttributeRequest>
+                    for DeleteSearchAttributeSvc<T> {
+                        type Response = super::SearchAttributesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteSearchAttributeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::delete_search_attribute(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteSearchAttributeSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

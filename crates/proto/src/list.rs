@@ -2,10 +2,11 @@
 
 use abide_core::{
     codec::{self, Wire},
-    ids::{ShardId, WorkflowKey},
+    ids::{RunId, ShardId, WorkflowKey},
     limits::InvalidField,
-    list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitPosition, WaitRow},
+    list::{RunFilter, RunParent, RunRow, RunStatus, WaitFilter, WaitPosition, WaitRow},
     operation::{CountRuns, ListRuns, ListWaits, RunRows, WaitRows},
+    time::Timestamp,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -29,6 +30,11 @@ impl From<RunRow> for wire::RunSummary {
             closed_at: row.closed_at.to_wire(),
             // A row whose details are damaged is still worth showing.
             details: codec::decode_run_details(row.details).ok().as_ref().map(Wire::to_wire),
+            queue: row.queue,
+            parent: row.parent.map(|parent| wire::RunParent {
+                workflow: parent.workflow.to_wire(),
+                run: parent.run.to_wire(),
+            }),
         }
     }
 }
@@ -39,6 +45,11 @@ impl TryFrom<wire::RunSummary> for RunRow {
     fn try_from(wire: wire::RunSummary) -> Result<Self, InvalidField> {
         let WorkflowKey { namespace, workflow } = word("workflow", wire.workflow)?;
         let details: codec::RunDetails = word("details", wire.details.unwrap_or_default())?;
+        let parent = |wire: wire::RunParent| {
+            let (workflow, run) = (word("workflow", wire.workflow)?, word("run", wire.run)?);
+            Ok::<_, InvalidField>(RunParent { workflow, run })
+        };
+        let parent = wire.parent.map(parent).transpose().map_err(|error| error.inside("parent"))?;
         Ok(Self {
             run: word("run", wire.run)?,
             namespace,
@@ -50,6 +61,8 @@ impl TryFrom<wire::RunSummary> for RunRow {
             started_at: word("started_at", wire.started_at)?,
             closed_at: word("closed_at", wire.closed_at)?,
             details: codec::encode_run_details(&details),
+            queue: wire.queue,
+            parent,
         })
     }
 }
@@ -95,12 +108,8 @@ impl TryFrom<wire::WaitSummary> for WaitRow {
     }
 }
 
-/// The token of a page of runs that ends with this row.
-fn run_token(row: &RunRow) -> Bytes {
-    run_position(row.started_at, row.run)
-}
-
-fn run_position(started_at: abide_core::time::Timestamp, run: abide_core::ids::RunId) -> Bytes {
+/// The token of a page of runs that ends at this position.
+fn run_position(started_at: Timestamp, run: RunId) -> Bytes {
     wire::RunPosition { started_at: started_at.to_wire(), run: run.to_wire() }
         .encode_to_vec()
         .into()
@@ -123,9 +132,8 @@ pub(crate) fn wait_position(position: &WaitPosition) -> Bytes {
 }
 
 impl From<RunRows> for wire::ListRunsResponse {
-    fn from(RunRows { rows, more }: RunRows) -> Self {
-        let last = rows.last().filter(|_| more);
-        let next_page_token = last.map(run_token).unwrap_or_default();
+    fn from(RunRows { rows, next }: RunRows) -> Self {
+        let next_page_token = next.map(|(at, run)| run_position(at, run)).unwrap_or_default();
         Self { runs: rows.into_iter().map(Into::into).collect(), next_page_token }
     }
 }
@@ -134,8 +142,7 @@ impl TryFrom<wire::ListRunsResponse> for RunRows {
     type Error = InvalidField;
 
     fn try_from(wire: wire::ListRunsResponse) -> Result<Self, InvalidField> {
-        let more = !wire.next_page_token.is_empty();
-        Ok(Self { rows: parts("runs", wire.runs)?, more })
+        Ok(Self { rows: parts("runs", wire.runs)?, next: position(wire.next_page_token)? })
     }
 }
 
@@ -186,13 +193,18 @@ impl TryFrom<wire::ListRunsRequest> for ListRuns {
 
     fn try_from(wire: wire::ListRunsRequest) -> Result<Self, InvalidField> {
         let mut filter = filter::<RunFilter, _>(wire.filter)?;
-        if !wire.page_token.is_empty() {
-            let position: wire::RunPosition = token(wire.page_token)?;
-            filter.after =
-                Some((word("page_token", position.started_at)?, word("page_token", position.run)?));
-        }
+        filter.after = position(wire.page_token)?;
         Ok(Self { filter, limit: limit(wire.page_size) })
     }
+}
+
+/// The position that a token stands for, if it is one.
+fn position(page_token: Bytes) -> Result<Option<(Timestamp, RunId)>, InvalidField> {
+    if page_token.is_empty() {
+        return Ok(None);
+    }
+    let position: wire::RunPosition = token(page_token)?;
+    Ok(Some((word("page_token", position.started_at)?, word("page_token", position.run)?)))
 }
 
 impl From<ListWaits> for wire::ListWaitsRequest {
@@ -228,6 +240,7 @@ impl From<RunFilter> for wire::RunFilter {
             statuses: filter.statuses.into_iter().map(status).collect(),
             started_from: filter.started_from.to_wire(),
             started_before: filter.started_before.to_wire(),
+            query: filter.query,
         }
     }
 }
@@ -244,8 +257,10 @@ impl TryFrom<wire::RunFilter> for RunFilter {
             statuses: wire.statuses.into_iter().map(status).collect::<Result<_, _>>()?,
             started_from: word("started_from", wire.started_from)?,
             started_before: word("started_before", wire.started_before)?,
-            // The engine fills in the namespaces that it serves.
+            query: wire.query,
+            // The engine fills in the namespaces that it serves, and reads the query.
             known: Default::default(),
+            search: None,
             after: None,
         })
     }
@@ -253,7 +268,7 @@ impl TryFrom<wire::RunFilter> for RunFilter {
 
 impl From<WaitFilter> for wire::WaitFilter {
     fn from(filter: WaitFilter) -> Self {
-        let place = |(shard, run): (ShardId, abide_core::ids::RunId)| wire::RunPlace {
+        let place = |(shard, run): (ShardId, RunId)| wire::RunPlace {
             run: run.to_wire(),
             place: Some(Place::Shard(shard.number().into())),
         };
@@ -298,7 +313,7 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
     }
 }
 
-fn run_place(wire: wire::RunPlace) -> Result<(ShardId, abide_core::ids::RunId), InvalidField> {
+fn run_place(wire: wire::RunPlace) -> Result<(ShardId, RunId), InvalidField> {
     let shard = match wire.place {
         Some(Place::Shard(number)) => shard("shard", number)?,
         Some(Place::Workflow(workflow)) => {
@@ -309,7 +324,7 @@ fn run_place(wire: wire::RunPlace) -> Result<(ShardId, abide_core::ids::RunId), 
     Ok((shard, word("run", wire.run)?))
 }
 
-fn filter<T, W>(wire: Option<W>) -> Result<T, InvalidField>
+pub(crate) fn filter<T, W>(wire: Option<W>) -> Result<T, InvalidField>
 where
     T: TryFrom<W, Error = InvalidField> + Default,
 {

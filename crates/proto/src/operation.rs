@@ -5,12 +5,12 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel,
-        ChangeSchedule, CountRuns, CreateSchedule, DeleteSchedule, Describe, DescribeSchedule,
-        History, ListNodes, ListRuns, ListSchedules, ListWaits, Pause, Query, ReadOperation,
-        Repair, ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause,
-        Update,
+        ChangeSchedule, CountRuns, CreateSchedule, CreateSearchAttribute, DeleteSchedule,
+        DeleteSearchAttribute, Describe, DescribeSchedule, History, ListNodes, ListRuns,
+        ListSchedules, ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair,
+        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
     },
-    tally::Tally,
+    tally::{TallyRuns, TallyWaits},
 };
 
 use crate::{
@@ -63,7 +63,11 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::CountRuns(asked) => Asked::CountRuns(asked.into()),
         ReadOperation::ListWaits(asked) => Asked::ListWaits(asked.into()),
         ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
-        ReadOperation::Tally(asked) => Asked::Tally(asked.into()),
+        ReadOperation::TallyRuns(asked) => Asked::TallyRuns(asked.into()),
+        ReadOperation::TallyWaits(asked) => Asked::TallyWaits(asked.into()),
+        ReadOperation::CreateSearchAttribute(asked) => Asked::CreateSearchAttribute(asked.into()),
+        ReadOperation::ListSearchAttributes(asked) => Asked::ListSearchAttributes(asked.into()),
+        ReadOperation::DeleteSearchAttribute(asked) => Asked::DeleteSearchAttribute(asked.into()),
         ReadOperation::ListSchedules(asked) => Asked::ListSchedules(asked.into()),
     }
 }
@@ -91,7 +95,11 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::CountRuns(asked) => CountRuns::try_from(asked)?.into(),
         Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
-        Asked::Tally(asked) => Tally::try_from(asked)?.into(),
+        Asked::TallyRuns(asked) => TallyRuns::try_from(asked)?.into(),
+        Asked::TallyWaits(asked) => TallyWaits::try_from(asked)?.into(),
+        Asked::CreateSearchAttribute(asked) => CreateSearchAttribute::try_from(asked)?.into(),
+        Asked::ListSearchAttributes(asked) => ListSearchAttributes::try_from(asked)?.into(),
+        Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
         Asked::CreateSchedule(asked) => CreateSchedule::try_from(asked)?.into(),
         Asked::ChangeSchedule(asked) => ChangeSchedule::try_from(asked)?.into(),
         Asked::DeleteSchedule(asked) => DeleteSchedule::try_from(asked)?.into(),
@@ -117,7 +125,9 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Count(answer)) => Answer::Count(answer.into()),
         Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
-        Ok(AnyAnswer::Tallied(answer)) => Answer::Tallied(answer.into()),
+        Ok(AnyAnswer::RunTally(answer)) => Answer::RunTally(answer.into()),
+        Ok(AnyAnswer::WaitTally(answer)) => Answer::WaitTally(answer.into()),
+        Ok(AnyAnswer::SearchAttributes(answer)) => Answer::SearchAttributes(answer.into()),
         Ok(AnyAnswer::Schedule(answer)) => Answer::Schedule(answer.into()),
         Ok(AnyAnswer::Schedules(answer)) => Answer::Schedules(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
@@ -146,7 +156,9 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::Count(answer) => AnyAnswer::Count(answer.into()),
         Answer::Waits(answer) => AnyAnswer::Waits(answer.try_into()?),
         Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
-        Answer::Tallied(answer) => AnyAnswer::Tallied(answer.try_into()?),
+        Answer::RunTally(answer) => AnyAnswer::RunTally(answer.try_into()?),
+        Answer::WaitTally(answer) => AnyAnswer::WaitTally(answer.try_into()?),
+        Answer::SearchAttributes(answer) => AnyAnswer::SearchAttributes(answer.try_into()?),
         Answer::Schedule(answer) => AnyAnswer::Schedule(Box::new(answer.try_into()?)),
         Answer::Schedules(answer) => AnyAnswer::Schedules(answer.try_into()?),
     }))

@@ -4,58 +4,47 @@ use abide_core::{
     codec::Wire,
     limits::InvalidField,
     list::{RunStatus, WaitKind},
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    tally::{RunGroup, RunTally, TallyRuns, TallyWaits, WaitGroup, WaitTally},
 };
 
 use crate::{
-    field::{Inside, case, missing, parts, word},
-    generated::{self as wire, tally_request::Tally as Wanted},
+    field::{Inside, case, missing, word},
+    generated as wire,
+    list::filter,
 };
 
-impl From<Tally> for wire::TallyRequest {
-    fn from(tally: Tally) -> Self {
-        Self {
-            tally: Some(match tally {
-                Tally::Waits(tally) => Wanted::Waits(tally.into()),
-                Tally::Runs(filter) => Wanted::Runs(filter.into()),
-            }),
-        }
+impl From<TallyRuns> for wire::TallyRunsRequest {
+    fn from(TallyRuns { filter }: TallyRuns) -> Self {
+        Self { filter: Some(filter.into()) }
     }
 }
 
-impl TryFrom<wire::TallyRequest> for Tally {
+impl TryFrom<wire::TallyRunsRequest> for TallyRuns {
     type Error = InvalidField;
 
-    fn try_from(wire: wire::TallyRequest) -> Result<Self, InvalidField> {
-        let inside = |field: &str| {
-            let field = field.to_owned();
-            move |error: InvalidField| error.inside(&field)
-        };
-        Ok(match wire.tally.ok_or_else(|| missing("tally"))? {
-            Wanted::Waits(tally) => Self::Waits(tally.try_into().map_err(inside("waits"))?),
-            Wanted::Runs(filter) => Self::Runs(filter.try_into().map_err(inside("runs"))?),
-        })
+    fn try_from(wire: wire::TallyRunsRequest) -> Result<Self, InvalidField> {
+        Ok(Self { filter: filter(wire.filter)? })
     }
 }
 
-impl From<WaitTally> for wire::WaitTally {
-    fn from(tally: WaitTally) -> Self {
+impl From<TallyWaits> for wire::TallyWaitsRequest {
+    fn from(asked: TallyWaits) -> Self {
         let kind = |kind: WaitKind| wire::WaitKind::from(kind).into();
         Self {
-            namespace: tally.namespace.to_wire(),
-            workflow_type: tally.workflow_type,
-            kinds: tally.kinds.into_iter().map(kind).collect(),
-            from: tally.from.to_wire(),
-            interval: Some(tally.interval.to_wire()),
-            intervals: tally.intervals,
+            namespace: asked.namespace.to_wire(),
+            workflow_type: asked.workflow_type,
+            kinds: asked.kinds.into_iter().map(kind).collect(),
+            from: asked.from.to_wire(),
+            interval: Some(asked.interval.to_wire()),
+            intervals: asked.intervals,
         }
     }
 }
 
-impl TryFrom<wire::WaitTally> for WaitTally {
+impl TryFrom<wire::TallyWaitsRequest> for TallyWaits {
     type Error = InvalidField;
 
-    fn try_from(wire: wire::WaitTally) -> Result<Self, InvalidField> {
+    fn try_from(wire: wire::TallyWaitsRequest) -> Result<Self, InvalidField> {
         let kind = |number| case::<WaitKind, wire::WaitKind>("kinds", number);
         Ok(Self {
             namespace: word("namespace", wire.namespace)?,
@@ -70,52 +59,64 @@ impl TryFrom<wire::WaitTally> for WaitTally {
     }
 }
 
-impl From<Tallied> for wire::TallyResponse {
-    fn from(Tallied { groups, more, whole }: Tallied) -> Self {
-        let groups = groups.into_iter().map(Into::into).collect();
+impl From<RunTally> for wire::TallyRunsResponse {
+    fn from(RunTally { groups, more }: RunTally) -> Self {
+        let group = |(group, count): (RunGroup, u64)| match group {
+            RunGroup::Type { status, workflow_type } => {
+                let status = wire::RunStatus::from(status).into();
+                wire::RunGroup { count, status, workflow_type, field: None }
+            }
+            RunGroup::Value(value) => {
+                let field = Some(wire::FieldGroup { value });
+                wire::RunGroup { count, field, ..wire::RunGroup::default() }
+            }
+        };
+        Self { groups: groups.into_iter().map(group).collect(), more }
+    }
+}
+
+impl TryFrom<wire::TallyRunsResponse> for RunTally {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::TallyRunsResponse) -> Result<Self, InvalidField> {
+        let group = |wire::RunGroup { count, status, workflow_type, field }| {
+            if let Some(wire::FieldGroup { value }) = field {
+                return Ok((RunGroup::Value(value), count));
+            }
+            let status: RunStatus = case::<_, wire::RunStatus>("status", status)?;
+            Ok((RunGroup::Type { status, workflow_type }, count))
+        };
+        let groups = wire.groups.into_iter().map(group).collect::<Result<_, _>>();
+        Ok(Self { groups: groups.map_err(in_groups)?, more: wire.more })
+    }
+}
+
+impl From<WaitTally> for wire::TallyWaitsResponse {
+    fn from(WaitTally { groups, more, whole }: WaitTally) -> Self {
+        let group = |(WaitGroup { interval, kind }, count)| wire::WaitGroup {
+            count,
+            interval,
+            kind: wire::WaitKind::from(kind).into(),
+        };
+        let groups = groups.into_iter().map(group).collect();
         Self { groups, more, whole_intervals: whole }
     }
 }
 
-impl TryFrom<wire::TallyResponse> for Tallied {
+impl TryFrom<wire::TallyWaitsResponse> for WaitTally {
     type Error = InvalidField;
 
-    fn try_from(wire: wire::TallyResponse) -> Result<Self, InvalidField> {
-        let groups: Vec<GroupCount> = parts("groups", wire.groups)?;
-        let groups = groups.into_iter().map(|it| (it.0, it.1)).collect();
+    fn try_from(wire: wire::TallyWaitsResponse) -> Result<Self, InvalidField> {
+        let group = |wire::WaitGroup { count, interval, kind }| {
+            let kind = case::<_, wire::WaitKind>("kind", kind)?;
+            Ok((WaitGroup { interval, kind }, count))
+        };
+        let groups = wire.groups.into_iter().map(group).collect::<Result<_, _>>();
+        let groups = groups.map_err(in_groups)?;
         Ok(Self { groups, more: wire.more, whole: wire.whole_intervals })
     }
 }
 
-impl From<(TallyGroup, u64)> for wire::TallyGroup {
-    fn from((group, count): (TallyGroup, u64)) -> Self {
-        match group {
-            TallyGroup::Waits { interval, kind } => {
-                Self { count, interval, kind: wire::WaitKind::from(kind).into(), ..Self::default() }
-            }
-            TallyGroup::Runs { status, workflow_type } => {
-                let status = wire::RunStatus::from(status).into();
-                Self { count, status, workflow_type, ..Self::default() }
-            }
-        }
-    }
-}
-
-/// A group and its count.
-struct GroupCount(TallyGroup, u64);
-
-impl TryFrom<wire::TallyGroup> for GroupCount {
-    type Error = InvalidField;
-
-    fn try_from(wire: wire::TallyGroup) -> Result<Self, InvalidField> {
-        let wire::TallyGroup { count, interval, kind, status, workflow_type } = wire;
-        let group = match status {
-            0 => TallyGroup::Waits { interval, kind: case::<_, wire::WaitKind>("kind", kind)? },
-            status => {
-                let status: RunStatus = case::<_, wire::RunStatus>("status", status)?;
-                TallyGroup::Runs { status, workflow_type }
-            }
-        };
-        Ok(Self(group, count))
-    }
+fn in_groups(error: InvalidField) -> InvalidField {
+    error.inside("groups")
 }

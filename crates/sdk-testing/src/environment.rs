@@ -9,7 +9,7 @@ use std::{
 use abide_core::time::Timestamp;
 use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, BoxError, Client, Codecs, Failure, IntoArguments, PayloadValue,
+    ActivityContext, ActivityError, BoxError, Client, Codecs, IntoArguments, PayloadValue,
     Registry, Worker, Workflow,
     activity::Activity,
     client::{Handled, Start},
@@ -224,8 +224,7 @@ impl TestEnvironment {
         attempt: u32,
         message: impl Into<String>,
     ) {
-        let failure = Failure { message: message.into(), ..Failure::default() };
-        self.plan(activity, attempt, InjectedFault::Fail(Box::new(failure)));
+        self.plan(activity, attempt, InjectedFault::Fail(message.into()));
     }
 
     /// Delays the code of the attempt with this number, of each such activity. Timeouts may pass

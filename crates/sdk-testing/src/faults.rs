@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{failure::Failure, payload::Payloads};
+use abide_core::payload::Payloads;
 use abide_sdk::{
-    ActivityContext,
+    ActivityContext, ActivityError,
     future::BoxFuture,
     registry::{ActivityCode, ActivityEnd, Registry},
 };
@@ -19,8 +19,8 @@ use crate::{held::WorkLedger, lock::lock, time::Time, worker::Lifeline};
 
 #[derive(Clone, Debug)]
 pub(crate) enum InjectedFault {
-    /// The attempt fails, and its code does not run.
-    Fail(Box<Failure>),
+    /// The attempt fails with this message, and its code does not run.
+    Fail(String),
     /// Its code runs after this delay.
     Delay(Duration),
     /// Its code runs, then the worker is lost. Once.
@@ -107,7 +107,9 @@ impl ActivityCode for Sabotaged {
         };
         let (code, saboteur) = (Arc::clone(code), saboteur.clone());
         match fault {
-            InjectedFault::Fail(failure) => Box::pin(ready(ActivityEnd::Failed(*failure))),
+            InjectedFault::Fail(message) => {
+                Box::pin(ready(ActivityEnd::Failed(ActivityError::new(message).into())))
+            }
             InjectedFault::Delay(delay) => Box::pin(async move {
                 let over = saboteur.time.after(delay);
                 saboteur.held.release(ctx.info());

@@ -66,5 +66,5 @@ pub use self::{
     worker::TestWorker,
 };
 /// What is wrong with a recorded history, and what a replay that does not fit says.
-pub use abide_core::{codec::DecodeError, replay::Mismatch};
-pub use abide_sdk::registry::TaskFault;
+pub use abide_core::codec::DecodeError;
+pub use abide_sdk::replay::Mismatch;

@@ -155,6 +155,7 @@ pub fn replay_file<W: Workflow>(path: impl AsRef<Path>) -> Result<(), FolderErro
 
 /// Why replaying a file or a folder failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FolderError {
     /// The folder, or a file of it, cannot be read.
     #[error("{} cannot be read: {error}", .path.display())]

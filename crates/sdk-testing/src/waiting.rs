@@ -2,11 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use abide_core::list::WaitKind;
 use abide_sdk::{
     Timestamp,
     client::{ClientError, WorkflowHandle},
-    list::Wait,
+    list::{Wait, WaitKind},
 };
 
 use crate::TestEnvironment;
@@ -79,7 +78,8 @@ impl Waiting {
             WaitKind::Signal => Self::Signal { name, left },
             WaitKind::Condition => Self::Condition { key: name, left },
             WaitKind::Approval => Self::Approval { key: name, left },
-            WaitKind::ActivityRetry | WaitKind::ChildRetry => Self::Retry(rest),
+            // The kinds are open to additions; what is left are the delays before another attempt.
+            _ => Self::Retry(rest),
         }
     }
 }

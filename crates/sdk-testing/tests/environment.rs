@@ -86,7 +86,7 @@ impl Sale {
     async fn run(ctx: &Context<Self>, amount: u32) -> abide::Result<String> {
         let call = ctx.activity(charge, amount).schedule_to_close(HOUR);
         match call.await {
-            Err(Error::Activity(failure)) => Ok(format!("no sale: {}", failure.failure.message)),
+            Err(Error::Activity(failure)) => Ok(format!("no sale: {}", failure.failure.message())),
             result => result,
         }
     }

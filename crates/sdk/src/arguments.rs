@@ -1,9 +1,9 @@
 //! The arguments of a definition: their types as a list, and what callers may pass for them.
 //!
 //! A caller passes `()` for no argument, the value itself for one, and a tuple for several. Text
-//! may be passed as `&str`. Other conversions are left to the caller, so that literals such as `5`,
-//! `None` and `vec![]` get their types from the definition; `collect()` and `into()` need theirs
-//! spelled out.
+//! may be passed as `&str`, and what can be cloned by reference. Other conversions are left to the
+//! caller, so that literals such as `5`, `None` and `vec![]` get their types from the definition;
+//! `collect()` and `into()` need theirs spelled out.
 
 use std::{
     path::{Path, PathBuf},
@@ -46,7 +46,7 @@ impl<A: 'static, T: IntoArgument<A>> IntoArguments<(A,)> for T {
     }
 }
 
-/// What a caller may pass for an argument of type `T`: a `T`, or `&str` for text.
+/// What a caller may pass for an argument of type `T`: a `T`, a reference to one, or `&str` for text.
 #[diagnostic::on_unimplemented(
     message = "expected an argument `{T}`, found `{Self}`",
     label = "expected `{T}`"
@@ -62,6 +62,13 @@ impl<T> IntoArgument<T> for T {
     }
 }
 
+/// The argument is cloned; the caller keeps its own for the next step.
+impl<T: Clone> IntoArgument<T> for &T {
+    fn into_argument(self) -> T {
+        self.clone()
+    }
+}
+
 macro_rules! text {
     ($($from:ty => $to:ty),+ $(,)?) => {$(
         impl IntoArgument<$to> for $from {
@@ -74,7 +81,6 @@ macro_rules! text {
 
 text! {
     &str => String,
-    &String => String,
     &str => Box<str>,
     &str => Arc<str>,
     &str => PathBuf,
@@ -122,6 +128,12 @@ mod tests {
         assert_eq!(of::<(Option<u8>,)>(None), None);
         assert_eq!(of::<(Vec<u8>,)>(vec![]), Vec::<u8>::new());
         assert_eq!(of::<((u8, u16),)>((1, 2)), (1, 2));
+    }
+
+    #[test]
+    fn what_is_needed_again_is_passed_by_reference() {
+        let (name, items) = ("Ada".to_owned(), vec![1_u8, 2]);
+        assert_eq!(of::<(String, Vec<u8>)>((&name, &items)), (name, items));
     }
 
     #[test]

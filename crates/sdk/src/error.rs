@@ -1,19 +1,18 @@
 //! Errors as workflow code sees them.
 
 use abide_core::{
-    event::DeliveryFailure,
-    failure::{Causes, Failure, FailureKind},
+    failure::{self, Causes},
     ids::{ActivityId, WorkflowId},
     payload::Payloads,
-    retry::RetryState,
 };
 
 use crate::{
     context::NextRun,
+    failure::{DeliveryFailure, Failure, FailureKind, RetryState},
     payload::PayloadError,
     returned::{BoxError, ReturnedError},
     saga::SagaFailure,
-    typed::{self, TypedError},
+    typed::TypedError,
 };
 
 /// How many causes are kept beneath a failed step: a failure that passed through many generations
@@ -43,7 +42,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     /// Workflow code gave up; made by [`Error::new`] and [`Error::from_source`].
-    #[error("{}", .0.message)]
+    #[error("{0}")]
     Failed(Box<Failure>),
     /// A saga failed, and not all of its steps could be undone.
     #[error(transparent)]
@@ -60,7 +59,8 @@ pub enum Error {
 
 /// An activity that failed, with no retry to follow.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("activity {activity_type} failed: {}", .failure.message)]
+#[error("activity {activity_type} failed: {failure}")]
+#[non_exhaustive]
 pub struct ActivityFailure {
     /// The registered name of the activity.
     pub activity_type: String,
@@ -75,13 +75,14 @@ pub struct ActivityFailure {
 impl ActivityFailure {
     /// The error of this type that the activity failed with; see [`Error::cause`].
     pub fn cause<T: TypedError>(&self) -> Option<T> {
-        typed::find(&self.failure)
+        self.failure.cause()
     }
 }
 
 /// A child that failed, or could not be started.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("child {workflow} of type {workflow_type} failed: {}", .failure.message)]
+#[error("child {workflow} of type {workflow_type} failed: {failure}")]
+#[non_exhaustive]
 pub struct ChildFailure {
     /// The type name of the child.
     pub workflow_type: String,
@@ -99,13 +100,14 @@ impl ChildFailure {
     /// The error of this type that the child, or one of its own steps, failed with; see
     /// [`Error::cause`].
     pub fn cause<T: TypedError>(&self) -> Option<T> {
-        typed::find(&self.failure)
+        self.failure.cause()
     }
 }
 
 /// A signal or cancel request that did not reach another workflow.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("workflow {workflow} was not reached: {}", delivery_message(*.cause))]
+#[error("workflow {workflow} was not reached: {cause}")]
+#[non_exhaustive]
 pub struct ExternalFailure {
     /// The id of the other workflow.
     pub workflow: WorkflowId,
@@ -116,14 +118,15 @@ pub struct ExternalFailure {
 /// Fails with an error that keeps its type and value: clients and parents get it back from `cause()`.
 impl<E: TypedError> From<E> for Error {
     fn from(error: E) -> Self {
-        Self::Failed(Box::new(ReturnedError::typed(error).into_failure()))
+        Self::Failed(Box::new(ReturnedError::typed(error).into_failure().into()))
     }
 }
 
 impl Error {
     /// Fails with this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self::Failed(Box::new(Failure { message: message.into(), ..Failure::default() }))
+        let message = message.into();
+        Self::Failed(Box::new(failure::Failure { message, ..failure::Failure::default() }.into()))
     }
 
     /// Fails with an error of any type as the cause.
@@ -135,7 +138,7 @@ impl Error {
         match returned.find() {
             Some(error) if error.is_cancelled() => Self::Cancelled,
             Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
-            _ => Self::Failed(Box::new(returned.into_failure())),
+            _ => Self::Failed(Box::new(returned.into_failure().into())),
         }
     }
 
@@ -164,7 +167,7 @@ impl Error {
         match self {
             Self::Activity(activity) => activity.cause(),
             Self::Child(child) => child.cause(),
-            Self::Failed(failure) => typed::find(failure),
+            Self::Failed(failure) => failure.cause(),
             Self::Saga(saga) => saga.cause.cause(),
             Self::External(_) | Self::Cancelled | Self::Payload(_) | Self::ContinueAsNew(_) => None,
         }
@@ -175,8 +178,8 @@ impl Error {
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Cancelled => true,
-            Self::Activity(activity) => activity.failure.kind == FailureKind::Cancelled,
-            Self::Child(child) => child.failure.kind == FailureKind::Cancelled,
+            Self::Activity(activity) => activity.failure.kind() == FailureKind::Cancelled,
+            Self::Child(child) => child.failure.kind() == FailureKind::Cancelled,
             _ => false,
         }
     }
@@ -193,45 +196,33 @@ impl Error {
     /// The details of the cancelled activity or child.
     pub(crate) fn cancel_details(&self) -> Payloads {
         match self {
-            Self::Activity(activity) => activity.failure.details.clone(),
-            Self::Child(child) => child.failure.details.clone(),
+            Self::Activity(activity) => activity.failure.details().to_vec(),
+            Self::Child(child) => child.failure.details().to_vec(),
             _ => Payloads::new(),
         }
     }
 
     /// The failure that history records.
-    pub fn to_failure(&self) -> Failure {
+    pub(crate) fn to_failure(&self) -> failure::Failure {
+        use failure::FailureKind as Kind;
         let message = self.to_string();
-        let wrapped = |kind, causes| Failure { causes, ..Failure::server(kind, message.clone()) };
-        let because_of = |failure: &Failure| failure.clone().shortened(CAUSES_MAX).into();
+        let wrapped = |kind, causes| failure::Failure {
+            causes,
+            ..failure::Failure::server(kind, message.clone())
+        };
+        let because_of = |failure: &Failure| {
+            failure::Failure::from(failure.clone()).shortened(CAUSES_MAX).into()
+        };
         let none = Causes::default();
         match self {
-            Self::Activity(activity) => {
-                wrapped(FailureKind::Activity, because_of(&activity.failure))
-            }
-            Self::Child(child) => wrapped(FailureKind::Child, because_of(&child.failure)),
-            Self::External(_) => wrapped(FailureKind::Server, none),
-            Self::Cancelled => wrapped(FailureKind::Cancelled, none),
-            Self::Failed(failure) => (**failure).clone(),
+            Self::Activity(activity) => wrapped(Kind::Activity, because_of(&activity.failure)),
+            Self::Child(child) => wrapped(Kind::Child, because_of(&child.failure)),
+            Self::External(_) => wrapped(Kind::Server, none),
+            Self::Cancelled => wrapped(Kind::Cancelled, none),
+            Self::Failed(failure) => (**failure).clone().into(),
             Self::Saga(saga) => saga.to_failure(),
-            Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, none),
+            Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(Kind::Application, none),
         }
-    }
-}
-
-/// Why a request did not reach its target, for people.
-pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
-    match cause {
-        DeliveryFailure::NotFound => "there is no such workflow",
-        DeliveryFailure::Closed => "it is closed",
-        DeliveryFailure::AlreadyExists => "a workflow with that id already exists",
-        DeliveryFailure::LimitExceeded => "it has reached one of its limits",
-        DeliveryFailure::NamespaceNotFound => "there is no such namespace",
-        DeliveryFailure::NamespaceRefused => {
-            "its namespace does not accept commands from this one; allow it with accepts_from in its \
-             configuration"
-        }
-        DeliveryFailure::Refused => "its server refused it; see the server's log for the reason",
     }
 }
 
@@ -243,16 +234,16 @@ mod tests {
 
     #[test]
     fn a_timeout_is_told_from_other_failures() {
-        let failed = |failure| {
+        let failed = |recorded: failure::Failure| {
             Error::Activity(Box::new(ActivityFailure {
                 activity_type: "book".into(),
                 activity: "activity-1".into(),
-                failure,
+                failure: recorded.into(),
                 retry_state: RetryState::Timeout,
             }))
         };
-        assert!(failed(Failure::timeout(TimeoutKind::Heartbeat)).is_timeout());
-        assert!(!failed(Failure::default()).is_timeout());
+        assert!(failed(failure::Failure::timeout(TimeoutKind::Heartbeat)).is_timeout());
+        assert!(!failed(failure::Failure::default()).is_timeout());
         assert!(!Error::Cancelled.is_timeout());
     }
 }

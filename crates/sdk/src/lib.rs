@@ -10,9 +10,10 @@
 //! - [`approval`] asks people, and collects their decisions.
 //! - [`definition`] says what a workflow is made of, [`arguments`] what callers may pass,
 //!   [`payload`] how data is encoded, [`Error`] what can go wrong.
+//! - [`search`] has the typed names of search attributes.
 //! - [`interceptor`] sees what goes in and out of clients and workers, and carries headers along.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
-//! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
+//! - Feature `worker`: `schedule` has what a client says of schedules; `Client` starts workflows and communicates with them, `Worker` runs them,
 //!   over any [`transport`].
 //!
 //! Without features nothing here needs a runtime or a network.
@@ -37,6 +38,7 @@ pub mod context;
 pub mod definition;
 mod error;
 pub mod executor;
+mod failure;
 pub mod future;
 #[cfg(feature = "grpc")]
 pub mod grpc;
@@ -49,6 +51,7 @@ mod macros;
 mod panic;
 pub mod parallel;
 pub mod payload;
+mod policy;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 pub mod registry;
@@ -56,6 +59,9 @@ pub mod replay;
 mod retry;
 mod returned;
 mod saga;
+#[cfg(feature = "worker")]
+pub mod schedule;
+pub mod search;
 pub mod select_macro;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
@@ -81,8 +87,10 @@ pub use self::{
     definition::{QueryDef, SignalDef, UnfinishedHandlers, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
     executor::Cancellation,
+    failure::{DeliveryFailure, Failure, FailureKind, RetryState, TimeoutKind},
     parallel::{Window, first_success, join_all, try_join_all},
     payload::{PayloadError, PayloadValue, RawPayload},
+    policy::{ConflictPolicy, ParentClosePolicy, ReusePolicy},
     registry::Registry,
     retry::RetryPolicy,
     returned::{BoxError, ReturnedError},
@@ -95,14 +103,7 @@ pub use self::{
     codec::Codecs,
     worker::{RunningWorker, Worker, WorkerError},
 };
-pub use abide_core::{
-    event::{self, DeliveryFailure, ParentClosePolicy, ReusePolicy},
-    failure::{Causes, Failure, FailureKind, TimeoutKind},
-    ids,
-    operation::ConflictPolicy,
-    retry::RetryState,
-    time::Timestamp,
-};
+pub use abide_core::{event, ids, time::Timestamp};
 
 /// What generated code refers to. Not part of the API: it may change at any time.
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use abide_core::{
-    command::{Command, Place},
+    command::{Command, SourcePlace},
     event::TaskFailureCause,
     failure::Failure,
     ids::{RunId, TimerId, WorkflowKey},
@@ -59,7 +59,7 @@ impl Code for Box<dyn WorkflowCode> {
         (**self).advance(at, step)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SourcePlace {
         (**self).place()
     }
 
@@ -89,6 +89,7 @@ pub struct Registry {
 
 /// A name is registered already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegistryError {
     /// Two workflows have this name.
     #[error("a workflow named {0} is already registered; rename one of them")]

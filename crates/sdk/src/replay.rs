@@ -1,16 +1,19 @@
 //! Checks recorded histories against the current code, without an engine.
 
+use std::fmt;
+
 use abide_core::{
     codec::DecodeError,
     event::{Event, Fact},
-    ids::WorkflowKey,
-    replay::{Error, Mismatch, Replay},
+    ids::{EventNumber, WorkflowKey},
+    replay::{self, Error, Replay},
 };
 
-use crate::registry::{Registry, TaskFault};
+use crate::{failure::Failure, registry::Registry};
 
 /// Why a recorded history does not replay.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// The bytes are not a history.
     #[error("the history cannot be read: {0}")]
@@ -20,6 +23,7 @@ pub enum ReplayError {
     NotWhole(String),
     /// The workflow of the history is not registered.
     #[error("the history is of workflow {recorded}, not of {}", .known.join(", "))]
+    #[non_exhaustive]
     OtherWorkflow {
         /// The workflow type of the history.
         recorded: String,
@@ -28,6 +32,7 @@ pub enum ReplayError {
     },
     /// The code takes other steps than it did then; shown as a small diff.
     #[error("workflow {code} does not fit its history: {mismatch}")]
+    #[non_exhaustive]
     Mismatch {
         /// The workflow type that was replayed.
         code: String,
@@ -35,13 +40,41 @@ pub enum ReplayError {
         mismatch: Box<Mismatch>,
     },
     /// The code panicked, or did what workflow code must not do.
-    #[error("workflow {code} cannot be replayed: {}", .fault.failure.message)]
+    #[error("workflow {code} cannot be replayed: {failure}")]
+    #[non_exhaustive]
     Fault {
         /// The workflow type that was replayed.
         code: String,
         /// Why the code was stopped.
-        fault: Box<TaskFault>,
+        failure: Box<Failure>,
     },
+}
+
+/// Where and how code differs from its history. It displays as a small diff.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch(replay::Mismatch);
+
+impl Mismatch {
+    /// The number of the first event that does not match; the next number if history has nothing there.
+    pub const fn at(&self) -> EventNumber {
+        self.0.at
+    }
+
+    /// What the code does from there on: the next few steps, as the events that they would become.
+    pub fn expected(&self) -> impl Iterator<Item = &str> {
+        self.0.expected.iter().map(String::as_str)
+    }
+
+    /// What history has from there on: the next few events.
+    pub fn recorded(&self) -> impl Iterator<Item = &str> {
+        self.0.recorded.iter().map(|event| event.text.as_str())
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// Checks that code takes the steps of a recorded history, which may be of an open run. Payloads
@@ -61,10 +94,12 @@ pub fn replay(registry: &Registry, history: Vec<Event>) -> Result<(), ReplayErro
     let replayed = replay.feed(history).and_then(|()| replay.settle());
     // A fault takes precedence: stopped code matches no history.
     if let Some(fault) = replay.code_mut().take_fault() {
-        return Err(ReplayError::Fault { code, fault: Box::new(fault) });
+        return Err(ReplayError::Fault { code, failure: Box::new(fault.failure.into()) });
     }
     replayed.map_err(|error| match error {
-        Error::Mismatch(mismatch) => ReplayError::Mismatch { code, mismatch },
+        Error::Mismatch(mismatch) => {
+            ReplayError::Mismatch { code, mismatch: Box::new(Mismatch(*mismatch)) }
+        }
         error @ (Error::Gap { .. } | Error::TurnDiscarded { .. } | Error::NoOpenTask) => {
             ReplayError::NotWhole(error.to_string())
         }

@@ -74,6 +74,7 @@ impl ReturnedError {
 
     /// The failure that history records: the message and type of the error, and its sources as
     /// causes. The retry instructions of this crate's errors among the sources apply to the whole.
+    #[doc(hidden)]
     pub fn into_failure(self) -> Failure {
         let failure = failure_of(&*self.error, CAUSES_MAX);
         if own_failure(&*self.error).is_some() {

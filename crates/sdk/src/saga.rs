@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use abide_core::failure::Failure;
+use abide_core::failure;
 
 use crate::{
     context::Context,
     error::{Error, Result},
+    failure::Failure,
     future::LocalBoxFuture,
     join_all, payload,
     returned::BoxError,
@@ -57,6 +58,7 @@ struct Undo {
 /// A saga failed, and not all of its steps could be undone.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}; {}", told(undo_failures))]
+#[non_exhaustive]
 pub struct SagaFailure {
     /// The failure of the step, or the cancellation.
     pub cause: Error,
@@ -66,6 +68,7 @@ pub struct SagaFailure {
 
 /// A step that could not be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoFailure {
     /// The name given to [`Saga::undo`].
     pub step: String,
@@ -143,7 +146,7 @@ impl Saga {
 
 impl Undo {
     async fn run(self) -> Option<UndoFailure> {
-        let failure = self.action.await.err()?.to_failure();
+        let failure = self.action.await.err()?.to_failure().into();
         Some(UndoFailure { step: self.step, failure })
     }
 }
@@ -151,14 +154,14 @@ impl Undo {
 impl SagaFailure {
     /// The failure that history records: the failure of the saga as its cause, and the remaining
     /// steps in its details.
-    pub(crate) fn to_failure(&self) -> Failure {
+    pub(crate) fn to_failure(&self) -> failure::Failure {
         let written: Vec<_> = self.undo_failures.iter().map(Written::from).collect();
-        Failure {
+        failure::Failure {
             message: self.to_string(),
             error_type: ERROR_TYPE.into(),
             details: payload::encode(&written).unwrap_or_default(),
             causes: self.cause.to_failure().into(),
-            ..Failure::default()
+            ..failure::Failure::default()
         }
     }
 }
@@ -167,8 +170,8 @@ impl UndoFailure {
     /// The steps that could not be undone, from the failure of a run or of a child; empty if the
     /// failure names none.
     pub fn in_failure(failure: &Failure) -> Vec<Self> {
-        let told = failure.chain().filter(|failure| failure.error_type == ERROR_TYPE);
-        let read = |failure: &Failure| payload::decode::<Vec<Written>>(&failure.details).ok();
+        let told = failure.chain().filter(|failure| failure.error_type() == ERROR_TYPE);
+        let read = |failure: &Failure| payload::decode::<Vec<Written>>(failure.details()).ok();
         told.filter_map(read).flatten().map(Self::from).collect()
     }
 }
@@ -191,24 +194,24 @@ struct Written {
 
 impl From<&UndoFailure> for Written {
     fn from(UndoFailure { step, failure }: &UndoFailure) -> Self {
-        let messages = failure.chain().map(|failure| failure.message.clone()).collect();
-        Self { step: step.clone(), messages, error_type: failure.error_type.clone() }
+        let messages = failure.chain().map(|failure| failure.message().to_owned()).collect();
+        Self { step: step.clone(), messages, error_type: failure.error_type().to_owned() }
     }
 }
 
 impl From<Written> for UndoFailure {
     fn from(Written { step, messages, error_type }: Written) -> Self {
-        let said = |message| Failure { message, ..Failure::default() };
+        let said = |message| failure::Failure { message, ..failure::Failure::default() };
         let mut messages = messages.into_iter().map(said);
         let failure = messages.next().unwrap_or_default();
-        Self { step, failure: Failure { error_type, causes: messages.collect(), ..failure } }
+        let failure = failure::Failure { error_type, causes: messages.collect(), ..failure };
+        Self { step, failure: failure.into() }
     }
 }
 
 /// The first steps by name, the rest by number: a message is for people, and has a bound.
 fn told(undo_failures: &[UndoFailure]) -> String {
-    let told =
-        |UndoFailure { step, failure }: &UndoFailure| format!("{step} ({})", failure.message);
+    let told = |UndoFailure { step, failure }: &UndoFailure| format!("{step} ({failure})");
     let mut shown: Vec<_> = undo_failures.iter().take(NAMED).map(told).collect();
     if let Some(more) = undo_failures.len().checked_sub(NAMED).filter(|more| *more > 0) {
         shown.push(format!("and {more} more"));
@@ -224,7 +227,7 @@ mod tests {
     fn the_message_names_some_steps_and_the_details_have_all() {
         let step = |number: usize| UndoFailure {
             step: format!("step {number}"),
-            failure: Failure { message: "no".into(), ..Failure::default() },
+            failure: failure::Failure { message: "no".into(), ..Default::default() }.into(),
         };
         let undo_failures: Vec<_> = (0..100).map(step).collect();
         let saga = SagaFailure { cause: Error::Cancelled, undo_failures: undo_failures.clone() };
@@ -232,6 +235,6 @@ mod tests {
         let message = "cancelled; not undone: step 0 (no), step 1 (no), step 2 (no), step 3 (no), \
                        step 4 (no), and 95 more";
         assert_eq!(failure.message, message);
-        assert_eq!(UndoFailure::in_failure(&failure), undo_failures);
+        assert_eq!(UndoFailure::in_failure(&failure.into()), undo_failures);
     }
 }

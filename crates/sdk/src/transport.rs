@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use abide_core::{
-    dispatch::{Dispatch, QueueKey, Worker},
-    ids::ShardId,
+    dispatch::{QueueKey, Worker},
     operation::{AnyAnswer, AnyOperation, CallError, Operation},
     report::{Report, ReportAnswer},
 };
+
+pub use abide_core::dispatch::Given;
 
 pub use crate::future::BoxFuture;
 
@@ -62,14 +63,4 @@ pub trait SessionSender: Send + Sync {
 
     /// Reports the result of dispatched work. The future resolves when the engine acknowledges it.
     fn report(&self, report: Report) -> AnswerFuture<'static, ReportAnswer>;
-}
-
-/// A message from the engine to a connected worker.
-#[derive(Debug)]
-pub enum Given {
-    /// A workflow task, a query or an attempt of an activity.
-    Work(Dispatch),
-    /// The shard was loaded into memory again and asks which attempts of its activities the worker
-    /// still holds. The worker answers with [`Report::PresentAttempt`], within the session's grace.
-    PresentAttempts(ShardId),
 }

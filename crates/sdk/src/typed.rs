@@ -45,10 +45,10 @@ pub(crate) fn details<E: TypedError>(error: &E) -> Payloads {
     if payload::size(&encoded).bytes > DETAILS_MAX { Payloads::new() } else { encoded }
 }
 
-/// The outermost of a failure and its causes that is a `T`.
-pub(crate) fn find<T: TypedError>(failure: &Failure) -> Option<T> {
+/// The first of a failure and its causes that is a `T`.
+pub(crate) fn find<'a, T: TypedError>(chain: impl Iterator<Item = &'a Failure>) -> Option<T> {
     let name = type_name_of::<T>();
-    let same = failure.chain().filter(|cause| cause.error_type == name);
+    let same = chain.filter(|cause| cause.error_type == name);
     same.filter_map(|cause| crate::payload::decode(&cause.details).ok()).next()
 }
 
@@ -153,8 +153,8 @@ mod tests {
     fn an_error_that_serde_can_serialize_keeps_its_value() {
         let failure = failure(expired(), |error| __returned!(error));
         assert_eq!((&*failure.error_type, failure.details.len()), ("CardExpired", 1));
-        assert_eq!(find::<CardExpired>(&failure), Some(expired()));
-        assert_eq!(find::<NoSuchOrder>(&failure), None);
+        assert_eq!(find::<CardExpired>(failure.chain()), Some(expired()));
+        assert_eq!(find::<NoSuchOrder>(failure.chain()), None);
     }
 
     #[test]
@@ -171,18 +171,18 @@ mod tests {
     #[test]
     fn a_value_of_another_version_is_no_cause() {
         let old = Failure { error_type: "CardExpired".into(), ..Failure::default() };
-        assert_eq!(find::<CardExpired>(&old), None, "it has no details");
+        assert_eq!(find::<CardExpired>(old.chain()), None, "it has no details");
         let other = crate::payload::encode(&[1, 2, 3]).unwrap();
-        assert_eq!(find::<CardExpired>(&Failure { details: other, ..old }), None);
+        assert_eq!(find::<CardExpired>(Failure { details: other, ..old }.chain()), None);
         let unit = Failure { error_type: "NoSuchOrder".into(), ..Failure::default() };
-        assert_eq!(find::<NoSuchOrder>(&unit), Some(NoSuchOrder), "it needs no details");
+        assert_eq!(find::<NoSuchOrder>(unit.chain()), Some(NoSuchOrder), "it needs no details");
     }
 
     #[test]
     fn a_cause_is_found_beneath_others() {
         let cause = failure(expired(), |error| __returned!(error));
         let wrapped = Failure { causes: cause.into(), ..Failure::default() };
-        assert_eq!(find::<CardExpired>(&wrapped), Some(expired()));
+        assert_eq!(find::<CardExpired>(wrapped.chain()), Some(expired()));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     fn errors_of_this_crate_are_made_of_typed_ones() {
         let error = ActivityError::from(expired()).non_retryable();
         let failure = failure(error, |error| __returned!(error));
-        assert_eq!(find::<CardExpired>(&failure), Some(expired()));
+        assert_eq!(find::<CardExpired>(failure.chain()), Some(expired()));
         assert!(failure.non_retryable && failure.causes.is_empty());
         let error = Error::from(expired());
         assert_eq!(error.cause(), Some(expired()));

@@ -1,5 +1,5 @@
 //! Checks the configured bounds before anything starts. With a bound of zero a server would admit
-//! nobody, and a very large one would be no bound.
+//! no client, and a very large one would be no bound.
 
 use std::ops::RangeInclusive;
 

@@ -42,23 +42,23 @@ use crate::{
 };
 
 /// An answer to a call that was run.
-struct Answered {
+struct FinishedCall {
     number: u64,
     /// The call waited in line, and the next one may follow.
     in_line: bool,
-    answer: CallAnswer,
+    answer: EncodedAnswer,
 }
 
 /// An answer, encoded at once: as a message it may take several times as much memory, and the client
 /// may not read it for long.
-struct CallAnswer {
+struct EncodedAnswer {
     /// An entry of `AnswersFrame.answers`.
     entry: Bytes,
     /// The charge for its bytes if it is large.
     charge: Option<Charge>,
 }
 
-impl CallAnswer {
+impl EncodedAnswer {
     fn small(number: u64, answer: Result<AnyAnswer, CallError>) -> Self {
         Self { entry: entry(number, answer), charge: None }
     }
@@ -88,7 +88,7 @@ pub(crate) struct Calls {
     asking: bool,
     welcomed: bool,
     handler: Handler,
-    running: FuturesUnordered<BoxFuture<'static, Option<Answered>>>,
+    running: FuturesUnordered<BoxFuture<'static, Option<FinishedCall>>>,
     /// Calls that wait until few enough are being built.
     line: VecDeque<InLine>,
     /// Calls from the line that are being built.
@@ -168,7 +168,7 @@ impl Calls {
             self.run((number, abandonable, bytes), call)
         } else {
             self.run((number, abandonable, bytes), async move {
-                CallAnswer::small(number, handler.perform(operation).await)
+                EncodedAnswer::small(number, handler.perform(operation).await)
             })
         }
     }
@@ -178,13 +178,13 @@ impl Calls {
     fn run(
         &mut self,
         (number, abandonable, bytes): (u64, bool, usize),
-        call: impl Future<Output = CallAnswer> + Send + 'static,
+        call: impl Future<Output = EncodedAnswer> + Send + 'static,
     ) -> Result<(), CallError> {
         let times = if abandonable { WAITING_TIMES } else { 1 };
         let held = self.charge_pending(bytes + size_of_val(&call) * times)?;
         let call = call.map(move |answer| {
             drop(held);
-            Answered { number, in_line: false, answer }
+            FinishedCall { number, in_line: false, answer }
         });
         if abandonable {
             let (handle, registration) = AbortHandle::new_pair();
@@ -213,7 +213,7 @@ impl Calls {
             let call = large(self.handler.clone(), Arc::clone(&self.connection), number, operation);
             let call = call.map(move |answer| {
                 drop(held);
-                Some(Answered { number, in_line: true, answer })
+                Some(FinishedCall { number, in_line: true, answer })
             });
             self.running.push(call.boxed());
         }
@@ -266,7 +266,7 @@ impl Calls {
             };
             self.waiting.remove(&answered.number);
             self.building -= usize::from(answered.in_line);
-            let CallAnswer { entry, charge } = answered.answer;
+            let EncodedAnswer { entry, charge } = answered.answer;
             bytes += entry.len();
             answers.push(entry);
             charges.extend(charge);
@@ -283,10 +283,10 @@ async fn large(
     connection: Arc<Connection>,
     number: u64,
     operation: AnyOperation,
-) -> CallAnswer {
+) -> EncodedAnswer {
     let built = in_own_task(build(handler, connection, number, operation)).await;
     built.unwrap_or_else(|failed| {
-        CallAnswer::small(number, Err(CallError::Unavailable(failed.to_string())))
+        EncodedAnswer::small(number, Err(CallError::Unavailable(failed.to_string())))
     })
 }
 
@@ -295,19 +295,19 @@ async fn build(
     connection: Arc<Connection>,
     number: u64,
     mut operation: AnyOperation,
-) -> CallAnswer {
+) -> EncodedAnswer {
     if let AnyOperation::Read(read) = &mut operation
         && let ReadOperation::History(asked) = &mut **read
         && let Err(failed) = await_events(&handler, asked).await
     {
         let failed = Err(failed);
         handler.calls.count(&failed);
-        return CallAnswer::small(number, failed);
+        return EncodedAnswer::small(number, failed);
     }
     let (answer, _building) = handler.perform_in_turn(&connection, operation).await;
     let entry = entry(number, answer);
     let charge = connection.answered(entry.len());
-    CallAnswer { entry, charge }
+    EncodedAnswer { entry, charge }
 }
 
 /// Encodes an answer as an entry of `AnswersFrame.answers`.

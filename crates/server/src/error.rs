@@ -114,7 +114,7 @@ pub enum ServerError {
     /// A server without namespaces would refuse every call.
     #[error("`namespaces` is empty: name at least one, such as \"default\"")]
     NoNamespace,
-    /// A bound is zero or very small, so that nobody could be served, or too large to limit anything.
+    /// A bound is zero or very small, so that no client could be served, or too large to limit anything.
     #[error(
         "invalid bounds.{field} of {value}: the minimum is {least}, the maximum {most}, the default {usual}"
     )]

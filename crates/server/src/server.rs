@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{
     Engine, Membership, Options,
+    clock::{Clock, SystemClock},
     peers::{NoPeers, Peers},
 };
 use abide_proto::{
@@ -64,6 +65,15 @@ pub struct Server {
 impl Server {
     /// Starts a server on the configured database, or on the store in its data directory.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
+        Self::open_with_clock(config, Arc::new(SystemClock)).await
+    }
+
+    /// The same with the clock of a test. No setting can choose it.
+    #[doc(hidden)]
+    pub async fn open_with_clock(
+        config: Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ServerError> {
         config.check()?;
         let (data, address) = (config.data.clone(), config.store.clone());
         let lease = config.node.clone().unwrap_or_default().lease_time()?;
@@ -76,16 +86,20 @@ impl Server {
         }
         let opened = tokio::task::spawn_blocking(open).await;
         let store = opened.map_err(ServerError::Panicked)??;
-        Self::start_checked(config, store).await
+        Self::start_checked(config, store, clock).await
     }
 
     /// Starts a server on this store.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
         config.check()?;
-        Self::start_checked(config, store).await
+        Self::start_checked(config, store, Arc::new(SystemClock)).await
     }
 
-    async fn start_checked(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
+    async fn start_checked(
+        config: Config,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ServerError> {
         let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
         let session_grace = Duration::from_millis(config.worker_grace_ms);
         let limits = Limits { session_grace, ..Limits::default() };
@@ -93,6 +107,7 @@ impl Server {
             namespaces: namespaces.collect(),
             borders: config.borders()?,
             limits,
+            clock,
             ..Options::default()
         };
         let listeners = Listeners::bind(&config).await?;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use abide_core::{
     limits::InvalidField,
     operation::{
-        AwaitClose, AwaitUpdate, Cancel, ChangeSchedule, CountRuns, CreateSchedule, DeleteSchedule,
-        Describe, DescribeSchedule, ListNodes, ListRuns, ListSchedules, ListWaits, Operation,
-        Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause,
-        Update,
+        AwaitClose, AwaitUpdate, Cancel, ChangeSchedule, CountRuns, CreateSchedule,
+        CreateSearchAttribute, DeleteSchedule, DeleteSearchAttribute, Describe, DescribeSchedule,
+        ListNodes, ListRuns, ListSchedules, ListSearchAttributes, ListWaits, Operation, Pause,
+        Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause, Update,
     },
-    tally::Tally,
+    tally::{TallyRuns, TallyWaits},
 };
 use abide_proto::generated::{
     self as messages, AnswersFrame, CallsFrame, DoneResponse, GetHistoryResponse, StartRunResponse,
@@ -187,11 +187,39 @@ impl Abide for Service {
         self.ask::<CountRuns, _>(request).await
     }
 
-    async fn tally(
+    async fn tally_runs(
         &self,
-        request: Request<messages::TallyRequest>,
-    ) -> Result<Response<messages::TallyResponse>, Status> {
-        self.ask::<Tally, _>(request).await
+        request: Request<messages::TallyRunsRequest>,
+    ) -> Result<Response<messages::TallyRunsResponse>, Status> {
+        self.ask::<TallyRuns, _>(request).await
+    }
+
+    async fn tally_waits(
+        &self,
+        request: Request<messages::TallyWaitsRequest>,
+    ) -> Result<Response<messages::TallyWaitsResponse>, Status> {
+        self.ask::<TallyWaits, _>(request).await
+    }
+
+    async fn create_search_attribute(
+        &self,
+        request: Request<messages::CreateSearchAttributeRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<CreateSearchAttribute, _>(request).await
+    }
+
+    async fn list_search_attributes(
+        &self,
+        request: Request<messages::ListSearchAttributesRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<ListSearchAttributes, _>(request).await
+    }
+
+    async fn delete_search_attribute(
+        &self,
+        request: Request<messages::DeleteSearchAttributeRequest>,
+    ) -> Result<Response<messages::SearchAttributesResponse>, Status> {
+        self.ask::<DeleteSearchAttribute, _>(request).await
     }
 
     async fn list_waits(

@@ -26,6 +26,8 @@ pub enum Alarm {
     TaskReady(RunId),
     /// The session grace for this attempt is over: it is lost unless its worker has presented it.
     Grace(RunId, EventNumber),
+    /// The worker of this attempt is late to present it.
+    Await(RunId, EventNumber),
     /// Send effects without an answer again.
     Resend,
     /// No duplicate of a confirmed effect can still be in flight: delete its inbox row. Source run

@@ -3,7 +3,10 @@
 //! needed again. Runs with work in flight will be needed soon, so they are evicted last, and only if
 //! they are too large.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::{AddAssign, SubAssign},
+};
 
 use abide_core::{
     ids::{Key, RunId, SessionId, StartId, WorkflowKey},
@@ -25,6 +28,9 @@ const RECENT_BYTES_MAX: usize = 1 << 20;
 /// of it.
 const MEASURED_AFTER: usize = 64 << 10;
 
+/// Bytes of a run of which only a few may arrive at the same time.
+const LARGE: usize = 64 << 10;
+
 /// Snapshot items per new log row: a snapshot of `n` items is written only after `n / 4` new rows.
 /// So snapshots cost a constant amount per log row, however many children or keys the run has.
 const SNAPSHOT_ITEMS_PER_ROW: usize = 4;
@@ -38,43 +44,99 @@ pub struct Entry {
     pub rows: BTreeMap<Touch, Vec<Row>>,
     /// The last batch that holds writes of the run.
     pub written_in: BatchNumber,
+    /// The first such batch since the run is in memory.
+    first_written_in: Option<BatchNumber>,
     /// Number of log rows covered by the last snapshot.
     pub snapshot_rows: u64,
     /// The session that completed the last workflow task, and so has the run in memory.
     pub affinity: Option<SessionId>,
     /// The alarm set for the timeout of the started workflow task.
     turn_alarm: Option<(Timestamp, StartId)>,
-    /// Events since the last completed task, or since the start; none if they are unknown or over
-    /// `RECENT_BYTES_MAX`.
+    /// Events since the last completed task, or since the start; none if they are unknown or too large.
     recent: Option<Recent>,
     used: u64,
     /// Bytes of memory when the run was last measured.
     measured: usize,
     /// Bytes that were written for it since.
     grown: usize,
-    /// Bytes of the updates that code has neither accepted nor rejected.
-    waiting_updates: usize,
+    in_memory_only: InMemoryOnly,
+}
+
+/// Bytes of what no log holds, so that it stays in memory when its run is evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InMemoryOnly {
+    /// Updates that code has neither accepted nor rejected.
+    pub updates: usize,
+    /// Heartbeats that are not written yet.
+    pub heartbeats: usize,
+}
+
+impl InMemoryOnly {
+    pub fn of(run: &Run) -> Self {
+        Self { updates: run.admitted_memory(), heartbeats: run.volatile.heartbeats.memory() }
+    }
+}
+
+impl AddAssign for InMemoryOnly {
+    fn add_assign(&mut self, other: Self) {
+        self.updates += other.updates;
+        self.heartbeats += other.heartbeats;
+    }
+}
+
+impl SubAssign for InMemoryOnly {
+    fn sub_assign(&mut self, other: Self) {
+        self.updates -= other.updates;
+        self.heartbeats -= other.heartbeats;
+    }
 }
 
 /// Encoded events of a run, one entry per log row.
 #[derive(Debug, Default)]
-struct Recent {
+pub struct Recent {
     rows: Vec<Bytes>,
     bytes: usize,
+    /// They are the run's history from its first event on, so every worker can use them.
+    from_start: bool,
+}
+
+impl Recent {
+    /// No events of a run that has begun or is about to be read.
+    pub const fn from_start() -> Self {
+        Self { rows: Vec::new(), bytes: 0, from_start: true }
+    }
+
+    /// Adds the events of a log row; none if they are too large then.
+    pub fn with(mut self, events: Bytes) -> Option<Self> {
+        self.bytes += events.len();
+        if !events.is_empty() {
+            self.rows.push(events);
+        }
+        (self.bytes <= RECENT_BYTES_MAX).then_some(self)
+    }
 }
 
 impl Entry {
-    /// An entry for a new run (`stored` is false) or for one folded from the store.
-    pub fn new(run: Run, stored: bool) -> Self {
-        let rows = if stored { project_all(&run) } else { BTreeMap::new() };
+    /// An entry for a new run.
+    pub fn begun(run: Run) -> Self {
+        Self::new(run, BTreeMap::new(), Some(Recent::from_start()))
+    }
+
+    /// An entry for a run that was folded from the store, with its events if its whole log was read.
+    pub fn loaded(run: Run, recent: Option<Recent>) -> Self {
+        let rows = project_all(&run);
+        Self::new(run, rows, recent)
+    }
+
+    fn new(run: Run, rows: BTreeMap<Touch, Vec<Row>>, recent: Option<Recent>) -> Self {
         let snapshot_rows = run.log_rows;
-        let recent = (!stored).then(Recent::default);
-        let measured = run.memory();
-        let waiting_updates = run.admitted_memory();
+        let measured = run.memory() + recent.as_ref().map_or(0, |recent| recent.bytes);
+        let in_memory_only = InMemoryOnly::of(&run);
         Self {
             run,
             rows,
             written_in: 0,
+            first_written_in: None,
             snapshot_rows,
             affinity: None,
             turn_alarm: None,
@@ -82,7 +144,7 @@ impl Entry {
             used: 0,
             measured,
             grown: 0,
-            waiting_updates,
+            in_memory_only,
         }
     }
 
@@ -90,6 +152,17 @@ impl Entry {
     /// for it since.
     const fn memory(&self) -> usize {
         self.measured + self.grown
+    }
+
+    /// A batch holds writes of the run.
+    pub fn written(&mut self, batch: BatchNumber) {
+        self.written_in = batch;
+        self.first_written_in.get_or_insert(batch);
+    }
+
+    /// Whether the run is large and has to stay until the first writes for which it was loaded are durable.
+    pub fn arrives(&self, durable: impl Fn(BatchNumber) -> bool) -> bool {
+        self.memory() > LARGE && self.first_written_in.is_some_and(|batch| !durable(batch))
     }
 
     /// Measures the run again if much was written since, compared with its size.
@@ -121,18 +194,14 @@ impl Entry {
         if task_completed {
             self.recent = Some(Recent::default());
         }
-        let Some(recent) = &mut self.recent else { return };
-        recent.bytes += events.len();
-        recent.rows.push(events);
-        if recent.bytes > RECENT_BYTES_MAX {
-            self.recent = None;
-        }
+        self.recent = self.recent.take().and_then(|recent| recent.with(events));
     }
 
-    /// Events since the last completed task, or since the start; none if they are unknown or over
-    /// `RECENT_BYTES_MAX`.
-    pub fn recent(&self) -> Option<Vec<Bytes>> {
-        self.recent.as_ref().map(|recent| recent.rows.clone())
+    /// Events for a worker: since the last completed task if it has the run in memory, else since the
+    /// start; none if they are unknown or too large.
+    pub fn recent(&self, in_memory: bool) -> Option<Vec<Bytes>> {
+        let recent = self.recent.as_ref().filter(|recent| in_memory || recent.from_start);
+        recent.map(|recent| recent.rows.clone())
     }
 
     /// Whether the log has grown enough since the last snapshot to write a new one.
@@ -158,8 +227,7 @@ pub struct Cache {
     clock: u64,
     /// Bytes of memory of all runs.
     bytes: usize,
-    /// Bytes of the updates that their code has neither accepted nor rejected.
-    waiting_updates: usize,
+    in_memory_only: InMemoryOnly,
     /// Number of runs from which [`Self::shrink`] searches again for runs to evict.
     look_at: usize,
     last: LastUsed,
@@ -209,11 +277,11 @@ impl Cache {
         self.clock += 1;
         let entry = Entry { used: self.clock, ..entry };
         self.bytes += entry.memory();
-        self.waiting_updates += entry.waiting_updates;
+        self.in_memory_only += entry.in_memory_only;
         if let Some(old) = self.entries.insert(run, Box::new(entry)) {
             self.by_use.remove(&old.used);
             self.bytes -= old.memory();
-            self.waiting_updates -= old.waiting_updates;
+            self.in_memory_only -= old.in_memory_only;
         }
         self.by_use.insert(self.clock, run);
     }
@@ -240,9 +308,9 @@ impl Cache {
         self.bytes
     }
 
-    /// Bytes of the updates that code has neither accepted nor rejected.
-    pub const fn waiting_updates(&self) -> usize {
-        self.waiting_updates
+    /// Bytes of what the log of no run holds.
+    pub const fn in_memory_only(&self) -> InMemoryOnly {
+        self.in_memory_only
     }
 
     /// Call it now and then: the last run used stays only if it was used since the last call.
@@ -265,9 +333,9 @@ impl Cache {
             self.bytes -= entry.memory();
             entry.grow(bytes);
             self.bytes += entry.memory();
-            self.waiting_updates -= entry.waiting_updates;
-            entry.waiting_updates = entry.run.admitted_memory();
-            self.waiting_updates += entry.waiting_updates;
+            self.in_memory_only -= entry.in_memory_only;
+            entry.in_memory_only = InMemoryOnly::of(&entry.run);
+            self.in_memory_only += entry.in_memory_only;
         }
     }
 
@@ -315,7 +383,7 @@ impl Cache {
             self.by_use.remove(&used);
             let Some(entry) = self.entries.remove(&run) else { continue };
             self.bytes -= entry.memory();
-            self.waiting_updates -= entry.waiting_updates;
+            self.in_memory_only -= entry.in_memory_only;
             if self.heads.get(&entry.run.workflow) == Some(&run) {
                 self.heads.remove(&entry.run.workflow);
             }
@@ -351,7 +419,7 @@ mod tests {
         let workflow =
             WorkflowKey { namespace: "default".into(), workflow: number.to_string().into() };
         let (run, _) = run::start(&context, StartRun::new(workflow, id, RunSpec::default()));
-        Entry { written_in: 1, ..Entry::new(run, false) }
+        Entry { written_in: 1, ..Entry::begun(run) }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use abide_core::{
     dispatch::{Dispatch, QueueKey, Worker},
     effect::{Action, Effect, EffectOutcome},
     event::RunReference,
-    ids::{BuildId, EventNumber, RunId, SessionId, ShardId, WorkflowKey},
+    ids::{BuildId, EventNumber, NamespaceId, RunId, SessionId, ShardId, WorkflowKey},
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
     report::{Report, ReportAnswer},
     time::Timestamp,
@@ -15,8 +15,8 @@ use abide_core::{
 use abide_store::{
     Batch, CommitError, ReadError, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RunKey, ShardRow, Swept,
-        TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunKey,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -142,6 +142,8 @@ pub enum Fetch {
     Stranded(Option<RunId>, usize),
     /// The waits of a run.
     WaitsOf(RunId, usize),
+    /// The search attributes of a namespace.
+    Registered(NamespaceId),
 }
 
 /// The store's answer to a [`Fetch`], of the same name.
@@ -161,6 +163,8 @@ pub enum Fetched {
     /// Runs that no row would ever resume, and where the search ended.
     Stranded(Swept),
     Waits(Vec<WaitRow>),
+    /// The registry's row with the search attributes of a namespace, if it has any.
+    Registered(Option<RegistryRow>),
 }
 
 /// Work that a shard has for a worker.

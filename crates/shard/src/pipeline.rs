@@ -91,6 +91,11 @@ impl Pipeline {
         batch <= self.committed
     }
 
+    /// Whether there is something to write, and no commit in flight that it has to wait for.
+    pub fn waits(&self) -> bool {
+        self.flight.is_none() && !self.open.is_empty()
+    }
+
     /// The next batch for the store, if none is in flight and there is something to write.
     pub fn take_batch(&mut self) -> Option<Batch> {
         if self.flight.is_some() {

@@ -5,10 +5,14 @@ use abide_core::{
     codec::{self, RunDetails},
     ids::{EventNumber, TimerId},
     run::{Activity, Phase, Run, Task, TimerKey, Touch, WaitKey},
+    search::attribute,
 };
 use abide_store::{
     Write,
-    rows::{DueRow, OutboxRow, RunRow, TaskKey, TaskPhase, TaskRow, WaitRow, WorkKind},
+    rows::{
+        AttributeRow, DueRow, OutboxRow, RunParent, RunRow, TaskKey, TaskPhase, TaskRow, WaitRow,
+        WorkKind,
+    },
 };
 
 /// A row of the store, other than a log row.
@@ -24,6 +28,8 @@ pub enum Row {
     Outbox(OutboxRow),
     /// The run as lists show it.
     Run(RunRow),
+    /// A value of one of its search attributes.
+    Attribute(AttributeRow),
 }
 
 /// The rows that the store should hold for a part of the run.
@@ -32,7 +38,7 @@ pub fn project(run: &Run, part: &Touch) -> Vec<Row> {
         return Vec::new();
     }
     match part {
-        Touch::Run => vec![Row::Run(run_row(run))],
+        Touch::Run => std::iter::once(Row::Run(run_row(run))).chain(attribute_rows(run)).collect(),
         Touch::Deadlines => [TimerKey::FirstTask, TimerKey::Deadline]
             .iter()
             .filter_map(|key| due_row(run, key))
@@ -66,6 +72,7 @@ impl Row {
             Self::Wait(row) => Write::PutWait(row),
             Self::Outbox(row) => Write::PutOutbox(row),
             Self::Run(row) => Write::PutRun(row),
+            Self::Attribute(row) => Write::PutAttribute(row),
         }
     }
 
@@ -76,6 +83,10 @@ impl Row {
             Self::Wait(row) => Write::DeleteWait { run: row.run, wait: row.wait.clone() },
             Self::Outbox(row) => Write::DeleteOutbox { run: row.run, number: row.number },
             Self::Run(row) => Write::DeleteRun(row.run),
+            Self::Attribute(AttributeRow { run, name, value, .. }) => {
+                let (name, value) = (name.clone(), value.clone());
+                Write::DeleteAttribute { run: *run, name, value }
+            }
         }
     }
 
@@ -88,6 +99,9 @@ impl Row {
                 one.run == two.run && one.number == two.number
             }
             (Self::Run(one), Self::Run(two)) => one.run == two.run,
+            (Self::Attribute(one), Self::Attribute(two)) => {
+                one.run == two.run && one.name == two.name && one.value == two.value
+            }
             _ => false,
         }
     }
@@ -109,7 +123,26 @@ fn run_row(run: &Run) -> RunRow {
         started_at: run.started_at,
         closed_at: run.closed_at(),
         details: codec::encode_run_details(&details),
+        queue: run.spec.queue.clone(),
+        parent: run.parent.as_ref().map(|parent| RunParent {
+            workflow: parent.run.workflow.workflow.clone(),
+            run: parent.run.run,
+        }),
     }
+}
+
+/// The values of the run's search attributes. They stay when the run closes.
+fn attribute_rows(run: &Run) -> impl Iterator<Item = Row> {
+    let entries = attribute::entries(&run.spec.search_attributes);
+    entries.into_iter().map(|(name, value)| {
+        Row::Attribute(AttributeRow {
+            run: run.id,
+            namespace: run.workflow.namespace.clone(),
+            name: name.to_owned(),
+            value: value.into(),
+            started_at: run.started_at,
+        })
+    })
 }
 
 fn due_row(run: &Run, key: &TimerKey) -> Option<Row> {

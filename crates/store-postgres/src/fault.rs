@@ -142,6 +142,14 @@ pub(crate) fn before_commit(error: Error) -> Fault {
     if told { Fault::from(error) } else { Fault::Unknown(text(&error)) }
 }
 
+/// Classifies an error of a statement that is a transaction by itself.
+pub(crate) fn of_lone_statement(error: Error) -> Fault {
+    if error.code() == Some(&SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN) {
+        return Fault::Unknown(text(&error));
+    }
+    before_commit(error)
+}
+
 /// Classifies an error in response to the commit itself.
 pub(crate) fn of_commit(error: Error) -> Fault {
     if error.code().is_some_and(proves_rollback) {

@@ -6,7 +6,7 @@
 //! the others wait for it and then find nothing to do. Nodes of an older version keep running
 //! meanwhile: a migration keeps everything that they use.
 
-use std::{path::PathBuf, time::Duration};
+use std::{borrow::Cow, path::PathBuf, time::Duration};
 
 use abide_core::ids::ShardId;
 use tokio::time::{Instant, sleep};
@@ -31,8 +31,10 @@ struct Migration {
 
 /// What each version of the schema adds to the previous one; the first entry creates version 1.
 /// Existing entries never change.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 },
+    Migration { sql: include_str!("migrations/0002_search.sql"), oldest: 1 },
+];
 
 /// Marks a schema as ours. Its single row holds the version, and the oldest version that a program
 /// must know to use it.
@@ -80,7 +82,6 @@ pub(crate) fn unavailable(options: &Options, reason: String) -> OpenError {
 
 /// Why one attempt to open stopped.
 enum Stop {
-    /// A permanent error.
     Error(OpenError),
     /// Another node was faster, or the database is not ready: try again.
     Again(Fault),
@@ -125,8 +126,8 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
         }
     }
     migrate(&session, options).await?;
-    session.prepare(tables::WRITES).await.map_err(lost)?;
-    session.prepare(tables::OTHERS).await.map_err(lost)?;
+    let statements = [tables::WRITES, tables::OTHERS].concat();
+    session.prepare(statements.into_iter().map(Cow::Borrowed)).await.map_err(lost)?;
     let shards = session.number("SELECT count(*) FROM shards").await.map_err(lost)?;
     if shards != Some(i64::from(ShardId::COUNT)) {
         let reason = "rows of the table shards are missing".to_owned();

@@ -8,6 +8,7 @@
 //! after `lock_timeout`.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     future::poll_fn,
     pin::Pin,
@@ -35,7 +36,7 @@ pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// A statement that is prepared once per connection, with its parameters.
 pub(crate) struct Call<'a> {
-    pub(crate) sql: &'static str,
+    pub(crate) sql: Cow<'static, str>,
     pub(crate) params: Vec<Param<'a>>,
 }
 
@@ -45,11 +46,17 @@ pub(crate) struct Made {
     pub(crate) params: Vec<(Param<'static>, Type)>,
 }
 
-/// A configured connection.
+/// Prepared statements by their SQL.
+type PreparedStatements = HashMap<Cow<'static, str>, Statement>;
+
+/// Statements that a connection keeps prepared. A group's statement depends on the tables that it
+/// writes, so there are some dozens.
+const PREPARED_MAX: usize = 256;
+
 pub(crate) struct Session {
     link: HostLink,
     hosts: Arc<Hosts>,
-    prepared: Mutex<HashMap<&'static str, Statement>>,
+    prepared: Mutex<PreparedStatements>,
     discarded: AtomicBool,
 }
 
@@ -85,20 +92,23 @@ impl Session {
     }
 
     /// Prepares the statements, pipelined.
-    pub(crate) async fn prepare(&self, statements: &[&'static str]) -> Result<(), Error> {
-        let prepare = |sql| boxed(async move { self.statement(sql).await.map(drop) });
-        flight(statements.iter().copied().map(prepare).collect()).await.into_iter().collect()
+    pub(crate) async fn prepare(
+        &self,
+        statements: impl IntoIterator<Item = Cow<'static, str>>,
+    ) -> Result<(), Error> {
+        let prepare = |sql| boxed(async move { self.statement(&sql).await.map(drop) });
+        flight(statements.into_iter().map(prepare).collect()).await.into_iter().collect()
     }
 
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&self, call: Call<'_>) -> Result<u64, Error> {
-        let statement = self.statement(call.sql).await?;
+        let statement = self.statement(&call.sql).await?;
         self.link.client.execute_raw(&statement, call.params).await
     }
 
     /// Runs a prepared statement and returns its rows.
     pub(crate) async fn query(&self, call: &Call<'_>) -> Result<Vec<Row>, Error> {
-        let statement = self.statement(call.sql).await?;
+        let statement = self.statement(&call.sql).await?;
         self.link.client.query(&statement, &borrowed(call.params.iter())).await
     }
 
@@ -127,18 +137,26 @@ impl Session {
         rows.first().map(|row| Ok([row.try_get(0)?, row.try_get(1)?])).transpose()
     }
 
-    async fn statement(&self, sql: &'static str) -> Result<Statement, Error> {
+    #[expect(
+        clippy::ptr_arg,
+        reason = "it becomes a key as it is, so that fixed texts are not copied"
+    )]
+    async fn statement(&self, sql: &Cow<'static, str>) -> Result<Statement, Error> {
         let known = self.lock().get(sql).cloned();
         if let Some(statement) = known {
             return Ok(statement);
         }
         let statement = self.link.client.prepare(sql).await?;
-        self.lock().insert(sql, statement.clone());
+        let mut prepared = self.lock();
+        if prepared.len() >= PREPARED_MAX {
+            prepared.clear();
+        }
+        prepared.insert(sql.clone(), statement.clone());
         Ok(statement)
     }
 
     /// No code that could panic runs while the lock is held.
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Statement>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PreparedStatements> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -212,6 +230,12 @@ pub(crate) async fn flight<T, E>(mut pieces: Vec<Piece<'_, Result<T, E>>>) -> Ve
     answers.into_iter().flatten().collect()
 }
 
+/// Plans a writer's statements once, for any parameters: theirs are arrays, of which only the lengths
+/// differ. Otherwise each is planned five times on each connection. Databases that lack the setting are
+/// left alone.
+const PLAN_ONCE: &str = "SELECT set_config(name, 'force_generic_plan', false) FROM pg_settings \
+    WHERE name = 'plan_cache_mode'";
+
 /// Slot for one session, connected on first use and again whenever it is lost.
 pub(crate) struct Lane {
     options: Arc<Options>,
@@ -254,7 +278,10 @@ impl Lane {
         *place = None;
         let connected = async {
             let session = Session::connect(&self.options, self.patience).await?;
-            session.prepare(self.prepare).await?;
+            if !self.prepare.is_empty() {
+                session.run(PLAN_ONCE).await?;
+            }
+            session.prepare(self.prepare.iter().copied().map(Cow::Borrowed)).await?;
             Ok(session)
         };
         let session = within(self.patience, connected).await?;

@@ -10,15 +10,15 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
-    Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
+    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
         DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
-        RegistryRow, RunKey, RunPosition, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        RegistryRow, RunKey, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use tokio::runtime::{Builder, Runtime};
@@ -27,7 +27,7 @@ use crate::{
     Counts, OpenError, Options, open,
     readers::Readers,
     registrar::Registrar,
-    tables::{due, inbox, log, outbox, registry, runs, shards, tasks, waits},
+    tables::{due, inbox, log, outbox, registry, runs, search, shards, tasks, waits},
     writer::Writer,
 };
 
@@ -105,18 +105,6 @@ impl Drop for PostgresStore {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-/// Where a read of so many runs ends; `None` if there are fewer.
-async fn end_of_part(
-    readers: &Readers,
-    filter: &RunFilter,
-    examined: usize,
-) -> Result<Option<RunPosition>, ReadError> {
-    match runs::end_of_part(filter, examined) {
-        Some(query) => readers.first(query, runs::decode_position).await,
-        None => Ok(None),
     }
 }
 
@@ -202,32 +190,24 @@ impl Store for PostgresStore {
     }
 
     fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
-        Box::pin(async move {
-            let end = end_of_part(&self.lists, &filter, limit.examined).await?;
-            let found = self.lists.read(runs::list(&filter, end, limit), runs::decode).await?;
-            limit.part(found.into_iter().map(Ok), end)
-        })
+        Box::pin(async move { search::list(&self.lists, &filter, limit).await })
     }
 
     fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
-        Box::pin(async move {
-            let next = end_of_part(&self.counts, &filter, examined).await?;
-            let count = self.counts.first(runs::count(&filter, next), runs::decode_count);
-            Ok(ListPart { found: count.await?.unwrap_or_default(), next })
-        })
+        Box::pin(async move { search::count(&self.counts, &filter, examined).await })
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        match tally {
-            Tally::Waits(tally) => {
-                let groups = self.counts.read(waits::tally(&tally, rows), waits::decode_tally);
-                Box::pin(async move { Ok(waits::tallied(&tally, groups.await?, rows)) })
-            }
-            Tally::Runs(filter) => {
-                let groups = self.counts.read(runs::tally(&filter, rows), runs::decode_tally);
-                Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
-            }
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        if filter.search.is_some() {
+            return Box::pin(async move { search::tally(&self.counts, &filter, rows).await });
         }
+        let groups = self.counts.read(runs::tally(&filter, rows), runs::decode_tally);
+        Box::pin(async move { Ok(runs::tallied(groups.await?, rows)) })
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        let groups = self.counts.read(waits::tally(&asked, rows), waits::decode_tally);
+        Box::pin(async move { Ok(waits::tallied(&asked, groups.await?, rows)) })
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -110,7 +110,6 @@ impl Settings {
     }
 }
 
-/// Creates TLS connections.
 #[derive(Clone)]
 pub(crate) struct Tls {
     connector: TlsConnector,

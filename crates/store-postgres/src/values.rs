@@ -14,8 +14,6 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-const SIGN: u64 = 1 << 63;
-
 /// A time as twelve bytes that sort in the order of time: no type of the database covers the full
 /// range in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,19 +21,13 @@ pub(crate) struct Time([u8; 12]);
 
 impl From<Timestamp> for Time {
     fn from(at: Timestamp) -> Self {
-        let mut bytes = [0; 12];
-        let seconds = at.seconds().cast_unsigned() ^ SIGN;
-        bytes[..8].copy_from_slice(&seconds.to_be_bytes());
-        bytes[8..].copy_from_slice(&at.nanos().to_be_bytes());
-        Self(bytes)
+        Self(at.to_sorted_bytes())
     }
 }
 
 impl Time {
     fn read(bytes: &[u8]) -> Option<Timestamp> {
-        let (seconds, nanos) = bytes.split_first_chunk::<8>()?;
-        let seconds = (u64::from_be_bytes(*seconds) ^ SIGN).cast_signed();
-        Timestamp::new(seconds, u32::from_be_bytes(nanos.try_into().ok()?))
+        Timestamp::from_sorted_bytes(bytes)
     }
 }
 
@@ -114,6 +106,7 @@ pub(crate) trait Columns {
     fn number(&self, column: usize) -> Result<u64, Undecodable>;
     fn flag(&self, column: usize) -> Result<bool, Undecodable>;
     fn bytes(&self, column: usize) -> Result<Bytes, Undecodable>;
+    fn bytes_or_null(&self, column: usize) -> Result<Option<Bytes>, Undecodable>;
     fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Undecodable>;
     fn text_or_null<T: for<'a> From<&'a str>>(
         &self,
@@ -155,6 +148,11 @@ impl Columns for Row {
 
     fn bytes(&self, column: usize) -> Result<Bytes, Undecodable> {
         get(self, column).map(Bytes::copy_from_slice)
+    }
+
+    fn bytes_or_null(&self, column: usize) -> Result<Option<Bytes>, Undecodable> {
+        let bytes: Option<&[u8]> = get(self, column)?;
+        Ok(bytes.map(Bytes::copy_from_slice))
     }
 
     fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Undecodable> {

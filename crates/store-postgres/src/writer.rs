@@ -31,6 +31,7 @@ use crate::{
 mod epochs;
 mod group;
 mod plan;
+mod statement;
 mod waiting;
 
 use waiting::{Group, WaitingBatches};

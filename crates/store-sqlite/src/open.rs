@@ -21,8 +21,11 @@ use crate::{
 const APPLICATION_ID: i64 = 0x4162_6964;
 
 /// The schema changes of each version; the first creates version 1. Never change one, only add.
-pub(crate) const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_tables.sql"), include_str!("migrations/0002_log_numbers.sql")];
+pub(crate) const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0002_log_numbers.sql"),
+    include_str!("migrations/0003_search.sql"),
+];
 
 /// Why a store was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

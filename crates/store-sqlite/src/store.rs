@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -27,7 +27,7 @@ use crate::{
     Counts, OpenError, Options,
     open::{self, IndexRoom, Lock},
     readers::Readers,
-    tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
+    tables::{due, inbox, log, outbox, registry, runs, search, shards, snapshots, tasks, waits},
     writer::{Job, WriteRequest, WriteResult, Writer},
 };
 
@@ -199,18 +199,22 @@ impl Store for SqliteStore {
     }
 
     fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>> {
-        self.lists.read(move |connection| runs::list(connection, &filter, limit))
+        self.lists.read(move |connection| search::list(connection, &filter, limit))
     }
 
     fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>> {
-        self.counts.read(move |connection| runs::count(connection, &filter, examined))
+        self.counts.read(move |connection| search::count(connection, &filter, examined))
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        self.counts.read(move |connection| match &tally {
-            Tally::Waits(tally) => waits::tally(connection, tally, rows),
-            Tally::Runs(filter) => runs::tally(connection, filter, rows),
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        self.counts.read(move |connection| match filter.search {
+            Some(_) => search::tally(connection, &filter, rows),
+            None => runs::tally(connection, &filter, rows),
         })
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        self.counts.read(move |connection| waits::tally(connection, &asked, rows))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -8,21 +8,13 @@ use abide_core::{
 use bytes::Bytes;
 use rusqlite::{Error, Result, Row, types::Type};
 
-const SIGN: u64 = 1 << 63;
-
 /// Twelve bytes that sort like the times that they encode.
 pub(crate) fn time(at: Timestamp) -> [u8; 12] {
-    let mut bytes = [0; 12];
-    let seconds = at.seconds().cast_unsigned() ^ SIGN;
-    bytes[..8].copy_from_slice(&seconds.to_be_bytes());
-    bytes[8..].copy_from_slice(&at.nanos().to_be_bytes());
-    bytes
+    at.to_sorted_bytes()
 }
 
 fn time_of(bytes: &[u8]) -> Option<Timestamp> {
-    let (seconds, nanos) = bytes.split_first_chunk::<8>()?;
-    let seconds = (u64::from_be_bytes(*seconds) ^ SIGN).cast_signed();
-    Timestamp::new(seconds, u32::from_be_bytes(nanos.try_into().ok()?))
+    Timestamp::from_sorted_bytes(bytes)
 }
 
 /// A number to be stored. Numbers of 2^63 and above do not fit a column.

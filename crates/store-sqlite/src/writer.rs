@@ -1,4 +1,4 @@
-//! The one thread that writes. It takes all queued batches, of any shard, executes them in one
+//! The one thread that writes. It takes the queued batches of all shards, executes them in one
 //! transaction, and replies once that is on the disk, never before.
 
 use std::sync::{
@@ -23,8 +23,10 @@ use crate::{
 
 mod checkpoint;
 mod epochs;
+mod waiting;
 
 use checkpoint::Checkpoint;
+use waiting::{WaitingJobs, large_bytes};
 
 /// The reply to a caller. `Ok(true)` for a committed batch.
 pub(crate) type WriteResult = Result<bool, CommitError>;
@@ -83,7 +85,7 @@ impl Writer {
         Ok(Self {
             epochs: Epochs::new(tables::shards::epochs(&connection)?),
             checkpoint: Checkpoint::new(log_pages, options.checkpoint_bytes, page_bytes),
-            group_batches_max: options.group_batches_max.max(1),
+            group_batches_max: options.group_batches_max,
             upkeep: Upkeep::new(options.path.clone()),
             log_row,
             committed_log_row: log_row,
@@ -100,9 +102,8 @@ impl Writer {
 
     /// Runs until the last sender is dropped and the queue is empty.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
-        while let Ok(first) = jobs.recv() {
-            let more = jobs.try_iter().take(self.group_batches_max - 1);
-            let group: Vec<Job> = std::iter::once(first).chain(more).collect();
+        let mut waiting = WaitingJobs::new(self.group_batches_max);
+        while let Some(group) = waiting.next_group(jobs) {
             self.commit(group);
             self.copy_when_due();
         }
@@ -209,6 +210,7 @@ impl Writer {
             Ok(_) => {
                 self.epochs.settle();
                 self.committed_log_row = self.log_row;
+                self.checkpoint.wrote_large(group.iter().map(large_bytes).sum());
                 self.raise_mark();
             }
             Err(_) => self.roll_back()?,

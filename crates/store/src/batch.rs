@@ -8,7 +8,8 @@ use abide_core::{
 use bytes::Bytes;
 
 use crate::rows::{
-    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, SnapshotRow, TaskKey, TaskRow, WaitRow,
+    AttributeRow, DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, SnapshotRow, TaskKey,
+    TaskRow, WaitRow,
 };
 
 /// Writes to one shard, committed atomically and in order.
@@ -40,7 +41,7 @@ pub enum Write {
     PutSnapshot(SnapshotRow),
     /// Inserts or replaces the run's row.
     PutRun(RunRow),
-    /// Deletes a run: its row, its log and its snapshot.
+    /// Deletes a run: its row, its search attributes, its log and its snapshot.
     DeleteRun(RunId),
     /// Inserts or replaces a task.
     PutTask(TaskRow),
@@ -58,6 +59,17 @@ pub enum Write {
         run: RunId,
         /// Key of the wait within the run; opaque to stores.
         wait: Bytes,
+    },
+    /// Inserts an entry of the index of search attributes, unless it exists.
+    PutAttribute(AttributeRow),
+    /// Deletes an entry of the index of search attributes.
+    DeleteAttribute {
+        /// Run that has the attribute.
+        run: RunId,
+        /// Name of the attribute.
+        name: String,
+        /// Type and value.
+        value: Bytes,
     },
     /// Inserts or replaces an effect on another workflow.
     PutOutbox(OutboxRow),
@@ -79,4 +91,32 @@ pub enum Write {
     },
     /// Deletes all results older than this.
     DeleteInboxBefore(Timestamp),
+}
+
+impl Batch {
+    /// Approximate size in bytes: its blobs, plus a constant for each row.
+    pub fn size(&self) -> usize {
+        const ROW: usize = 200;
+        let blobs = |write: &Write| match write {
+            Write::AppendLog(row) => row.events.len() + row.notes.len(),
+            Write::PutSnapshot(row) => row.state.len(),
+            Write::PutRun(row) => row.details.len(),
+            Write::PutWait(row) => row.details.len(),
+            Write::PutOutbox(row) => row.effect.len(),
+            Write::PutInbox(row) => row.outcome.len(),
+            Write::PutAttribute(row) => row.name.len() + row.value.len(),
+            Write::Claim { .. }
+            | Write::DeleteRun(_)
+            | Write::PutTask(_)
+            | Write::DeleteTask(_)
+            | Write::PutDue(_)
+            | Write::DeleteDue(_)
+            | Write::DeleteWait { .. }
+            | Write::DeleteAttribute { .. }
+            | Write::DeleteOutbox { .. }
+            | Write::DeleteInbox { .. }
+            | Write::DeleteInboxBefore(_) => 0,
+        };
+        self.writes.iter().map(|write| ROW + blobs(write)).sum()
+    }
 }

@@ -3,7 +3,7 @@
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 
@@ -51,7 +51,8 @@ pub enum Read {
     Inbox,
     Runs,
     CountRuns,
-    Tally,
+    TallyRuns,
+    TallyWaits,
     Stranded,
     Registry,
 }
@@ -132,8 +133,12 @@ impl<S: Forward> Store for S {
         self.read(Read::CountRuns, self.target().count_runs(filter, examined))
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        self.read(Read::Tally, self.target().tally(tally, rows))
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        self.read(Read::TallyRuns, self.target().tally_runs(filter, rows))
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        self.read(Read::TallyWaits, self.target().tally_waits(asked, rows))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -4,6 +4,7 @@
 //! - [`batch`]: what a commit writes.
 //! - [`memory`]: an in-memory store, the readable specification of all others.
 //! - `conformance`: the suite that every backend runs by one call (feature `conformance`).
+//! - `search`: lists and counts of runs as SQL, for stores that speak it.
 //! - [`throttle`]: how often stores, and what is built on them, log the same line.
 //! - `forward`: a store in front of another one, for tests (feature `conformance`).
 //!
@@ -16,7 +17,7 @@ use std::{future::Future, pin::Pin};
 
 use abide_core::{
     ids::{RunId, ShardId},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 
@@ -29,6 +30,8 @@ mod error;
 pub mod forward;
 pub mod memory;
 pub mod rows;
+#[doc(hidden)]
+pub mod search;
 pub mod throttle;
 
 pub use abide_core::list::{RunFilter, WaitFilter, WaitPosition};
@@ -108,20 +111,26 @@ pub trait Store: Send + Sync {
     /// Result of an effect, if it has been applied.
     fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>>;
 
-    /// Runs of all shards that match `filter`, newest first. Those of one workflow id in one
-    /// namespace may all be examined at once, since they are sorted first.
+    /// Runs of all shards that match `filter`, in its order. Those of one workflow id in one namespace
+    /// may all be examined at once, since they are sorted first.
     fn runs(&self, filter: RunFilter, limit: ListLimit) -> Pending<'_, ListPart<Vec<RunRow>>>;
 
-    /// Number of runs that match the filter, among at most `examined` as in [`Self::runs`].
+    /// Number of runs that match `filter`, among at most `examined` as in [`Self::runs`].
     fn count_runs(&self, filter: RunFilter, examined: usize) -> Pending<'_, ListPart<u64>>;
 
-    /// Counts rows of all shards. Examines at most `rows` and one more, whether they pass the filter
-    /// or not: waits from the earliest end, at least by day, and runs from the newest.
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied>;
+    /// Counts runs of all shards by status and type, or by the field of the query's GROUP BY. Examines at
+    /// most `rows` and one more, from the newest, whether they pass the filter or not. Only those that a
+    /// part of the query finds need to be examined.
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally>;
+
+    /// Counts waits of all shards by interval and kind. Examines at most `rows` and one more, from the
+    /// earliest end, at least by day, whether they pass the filter or not.
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally>;
 
     /// Examines `limit` open runs after run `after` for those that nothing in the store would
     /// resume. Such a run has no row in tasks or outbox, and either none in waits and due index, or
-    /// a wait whose deadline is missing from the due index.
+    /// a wait whose deadline is missing from the due index. The other runs without a row in tasks and
+    /// outbox are named too.
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept>;
 
     /// Registry rows whose name begins with `prefix`, ordered by name.

@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -18,12 +18,14 @@ use bytes::Bytes;
 use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
-        RegistryRow, RunKey, RunRow, ShardRow, SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
+        AttributeRow, DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow,
+        OutboxRow, RegistryRow, RunKey, RunRow, ShardRow, SnapshotRow, Swept, TaskKey, TaskRow,
+        WaitRow,
     },
 };
 
 mod read;
+mod runs;
 mod write;
 
 /// All rows of a store. Cloning takes a snapshot.
@@ -39,6 +41,7 @@ pub struct Tables {
     tasks: BTreeMap<(ShardId, TaskKey), TaskRow>,
     due: BTreeMap<(ShardId, DueKey), DueRow>,
     waits: BTreeMap<(ShardId, RunId, Bytes), WaitRow>,
+    attributes: BTreeMap<(ShardId, RunId, String, Bytes), AttributeRow>,
     outbox: BTreeMap<(ShardId, RunId, u64), OutboxRow>,
     inbox: BTreeMap<(ShardId, RunId, u64), InboxRow>,
     registry: BTreeMap<String, RegistryRow>,
@@ -137,8 +140,12 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().count_runs(&filter, examined)))
     }
 
-    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
-        answer(Ok(self.tables().tally(&tally, rows)))
+    fn tally_runs(&self, filter: RunFilter, rows: usize) -> Pending<'_, RunTally> {
+        answer(Ok(self.tables().tally_runs(&filter, rows)))
+    }
+
+    fn tally_waits(&self, asked: TallyWaits, rows: usize) -> Pending<'_, WaitTally> {
+        answer(Ok(self.tables().tally_waits(&asked, rows)))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

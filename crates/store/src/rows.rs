@@ -3,10 +3,11 @@
 
 pub use abide_core::{
     dispatch::WorkKind,
-    list::{RunRow, RunStatus, WaitKind, WaitRow},
+    list::{AttributeRow, RunParent, RunRow, RunStatus, WaitKind, WaitRow},
 };
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    search::Order,
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -242,6 +243,9 @@ pub struct RegistryRow {
 pub struct Swept {
     /// Stranded runs, in order of id.
     pub stranded: Vec<RunId>,
+    /// Other open runs without a row in tasks and outbox, in order of id. Only their logs tell whether
+    /// they lack a task.
+    pub quiet: Vec<RunId>,
     /// Where the next search continues; `None` if all open runs were examined.
     pub next: Option<RunId>,
 }
@@ -267,6 +271,7 @@ impl ListLimit {
     pub fn part<E>(
         self,
         rows: impl IntoIterator<Item = Result<RunRow, E>>,
+        order: Order,
         end: Option<RunPosition>,
     ) -> Result<ListPart<Vec<RunRow>>, E> {
         let (mut found, mut bytes) = (Vec::new(), 0);
@@ -280,7 +285,7 @@ impl ListLimit {
             }
         }
         let full = found.last().filter(|_| self.filled_by(&found));
-        let next = full.map(RunRow::position).or(end);
+        let next = full.map(|row| order.position(row)).or(end);
         Ok(ListPart { found, next })
     }
 
@@ -291,7 +296,7 @@ impl ListLimit {
     }
 }
 
-/// Where a run stands in lists, which are ordered from the highest position to the lowest.
+/// Where a run stands in lists: the time by which they are ordered, and its id.
 pub type RunPosition = (Timestamp, RunId);
 
 /// What one read of a list found.

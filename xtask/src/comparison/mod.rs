@@ -95,7 +95,7 @@ fn compile_and_format(workspace: &Workspace) -> Result<(), Problem> {
         let mut check = workspace::cargo();
         check.current_dir(workspace.root.join(FOLDER).join(system.folder));
         check.args(["check", "--locked", "--bins"]);
-        check.env("CARGO_TARGET_DIR", workspace.root.join("target").join(FOLDER));
+        check.env("CARGO_TARGET_DIR", workspace.target.join(FOLDER));
         let fix = "correct the program, or the version in its Cargo.toml; Temporal's crates need \
                    `protoc`, installed or named in PROTOC";
         perform(check, system.folder, fix)?;

@@ -38,6 +38,8 @@ const CHECKSUMS: &str = "SHA256SUMS";
 /// What all archives of a release share.
 struct Release {
     root: PathBuf,
+    /// Where cargo puts what it builds.
+    target: PathBuf,
     folder: PathBuf,
     version: String,
     /// The commit, and when it was made.
@@ -67,7 +69,7 @@ impl Release {
     fn prepare() -> Result<Self, Problem> {
         let workspace = Workspace::load()?;
         let version = workspace.package(PACKAGE).map(|package| package.version.clone());
-        let folder = workspace.root.join("target/dist");
+        let folder = workspace.target.join("dist");
         fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         Ok(Self {
             version: version.unwrap_or_default(),
@@ -75,6 +77,7 @@ impl Release {
             committed_at: git(&["log", "-1", "--format=%ct"])?,
             licences: licences::list(&Graph::load()?.linked_into(PACKAGE))?,
             root: workspace.root,
+            target: workspace.target,
             folder,
         })
     }
@@ -110,7 +113,7 @@ impl Release {
             cargo.env(variable, value);
         }
         perform(&mut cargo, platform.advice)?;
-        Ok(self.root.join("target").join(platform.target).join("dist/abide"))
+        Ok(self.target.join(platform.target).join("dist/abide"))
     }
 
     /// A binary that cannot say its version is not shipped.

@@ -25,7 +25,7 @@ const TABLE: &[&str] = &[
     // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
     // counts the commits of a store that it opens itself.
     "core, store, store-*, shard <- benches <- bench",
-    "core, proto, sdk, server, postgres-fixture <- hostile",
+    "core, proto, sdk, engine, server, postgres-fixture <- hostile",
     "core <- program",
     "sqlite-disk",
     "postgres-fixture",

@@ -1,8 +1,10 @@
 //! `abide new`: a project with a workflow, a worker, tests and a Dockerfile, which runs as it is.
 //!
-//! `template` is that project, called `my-orders`; `name` says what else it may be called.
+//! `template` is that project, called `my-orders`; `name` says what else it may be called, `source` where it gets
+//! Abide from.
 
 mod name;
+mod source;
 
 use std::{
     fs, io,
@@ -13,7 +15,10 @@ use abide_command::{Common, Failed};
 use clap::Args;
 use serde_json::json;
 
-use self::name::Name;
+use self::{
+    name::Name,
+    source::{CHECKOUT, PUBLISHED, Source},
+};
 
 /// Create a project with a workflow, a worker, tests and a Dockerfile
 #[derive(Args)]
@@ -42,22 +47,12 @@ const FILES: &[(&str, &str)] = &[
     ("tests/order.rs", include_str!("template/tests/order.rs")),
 ];
 
-/// The facade within Abide's source.
-const FACADE: &str = "crates/abide";
-
-/// The source that this program was built from, if it is still there.
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-/// The published version that a project may name. There is none before the first release, and a project
-/// that names one does not build.
-const PUBLISHED: Option<&str> = None;
-
 impl New {
     pub(crate) fn run(self, common: &Common) -> Result<(), Failed> {
         let name = Name::of_folder(&self.folder)?;
         let source = match self.path {
-            Some(path) => source_in(&path)?,
-            None => default_source(Path::new(CHECKOUT), PUBLISHED)?,
+            Some(path) => Source::in_folder(&path)?,
+            None => Source::default_one(Path::new(CHECKOUT), PUBLISHED)?,
         };
         create(&self.folder)?;
         for (path, text) in FILES {
@@ -67,32 +62,6 @@ impl New {
         let hint = format!("Created {folder}. Try it:\n\n  cd {folder}\n  cargo test\n  cargo run");
         common.output().say_lines(&json!({ "name": name.package, "folder": folder }), hint)
     }
-}
-
-/// How the project's Cargo.toml names the crate `abide`, if the user does not say: by its version if that is
-/// published, else by the source that this program was built from.
-fn default_source(checkout: &Path, published: Option<&str>) -> Result<String, Failed> {
-    if let Some(version) = published {
-        return Ok(format!("version = \"{version}\""));
-    }
-    if checkout.join(FACADE).exists() {
-        return source_in(checkout);
-    }
-    let version = env!("CARGO_PKG_VERSION");
-    Err(Failed::usage(format_args!(
-        "Abide {version} is not published, and its source is not where this program was built"
-    ))
-    .hint("name the folder of Abide's source: `abide new my-orders --path ../abide`"))
-}
-
-/// How the project's Cargo.toml names the crate `abide` in a folder with Abide's source.
-fn source_in(path: &Path) -> Result<String, Failed> {
-    let facade = path.join(FACADE).canonicalize().map_err(|error| {
-        Failed::usage(format_args!("{} has no {FACADE}: {error}", path.display()))
-            .hint("name the folder of Abide's source, the one with its README.md")
-    })?;
-    // TOML takes the escapes of JSON.
-    Ok(format!("path = {}", json!(facade)))
 }
 
 fn create(folder: &Path) -> Result<(), Failed> {
@@ -117,35 +86,18 @@ fn refused(path: &Path, error: &io::Error) -> Failed {
     Failed::refused(format_args!("cannot write {}: {error}", path.display()))
 }
 
-fn fill_in(text: &str, name: &Name, source: &str) -> String {
+fn fill_in(text: &str, name: &Name, source: &Source) -> String {
     text.replace("my-orders", &name.package)
         .replace("my_orders", &name.library)
-        .replace("ABIDE_SOURCE", source)
+        .replace("ABIDE_SOURCE", &source.dependency())
+        .replace("ABIDE_BUILD_OPTION ", &source.build_option())
+        .replace("# ABIDE_COPIES\n", &source.copies())
         .replace("RUST_VERSION", env!("CARGO_PKG_RUST_VERSION"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_project_names_the_published_crate_or_a_folder() {
-        let (here, elsewhere) = (Path::new(CHECKOUT), Path::new("/"));
-        assert_eq!(default_source(here, Some("1.2.3")).unwrap(), "version = \"1.2.3\"");
-        let facade = default_source(here, None).unwrap();
-        assert!(
-            facade.starts_with("path = \"/") && facade.ends_with("/crates/abide\""),
-            "{facade}"
-        );
-        assert_eq!(source_in(here).unwrap(), facade);
-        assert!(source_in(elsewhere).is_err());
-    }
-
-    #[test]
-    fn without_source_and_release_the_user_is_told_what_to_add() {
-        let refused = default_source(Path::new("/"), None).unwrap_err().to_string();
-        assert!(refused.contains("is not published") && refused.contains("--path"), "{refused}");
-    }
 
     /// A project has no Cargo.lock until its first build, which may be that of the image.
     #[test]
@@ -161,9 +113,16 @@ mod tests {
     #[test]
     fn nothing_of_the_template_is_left() {
         let name = Name::of_folder(Path::new("shop-floor")).unwrap();
-        let filled: String =
-            FILES.iter().map(|(_, text)| fill_in(text, &name, "version = \"9\"")).collect();
-        for left in ["my-orders", "my_orders", "ABIDE_SOURCE", "RUST_VERSION"] {
+        let source = Source::Version("9");
+        let filled: String = FILES.iter().map(|(_, text)| fill_in(text, &name, &source)).collect();
+        for left in [
+            "my-orders",
+            "my_orders",
+            "ABIDE_SOURCE",
+            "ABIDE_BUILD",
+            "ABIDE_COPIES",
+            "RUST_VERSION",
+        ] {
             assert!(!filled.contains(left), "{left}");
         }
         assert!(filled.contains("name = \"shop-floor\"") && filled.contains("use shop_floor::{"));

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use abide_command::Failed;
 
-/// A valid name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) package: String,

@@ -1,7 +1,7 @@
 //! `abide nodes list`.
 
+use abide::client::NodeInfo;
 use abide_command::{Common, Failed, Table};
-use abide_core::node::NodeListing;
 use clap::Args;
 use serde::Serialize;
 
@@ -43,8 +43,8 @@ impl List {
 }
 
 impl<'a> Shown<'a> {
-    fn of(node: &'a NodeListing) -> Self {
-        let NodeListing { name, address, standing, shards } = node;
-        Self { name, address, state: snake_case(&format!("{standing:?}")), shards: *shards }
+    fn of(node: &'a NodeInfo) -> Self {
+        let NodeInfo { name, address, status, shards, .. } = node;
+        Self { name, address, state: snake_case(&format!("{status:?}")), shards: *shards }
     }
 }

@@ -9,7 +9,7 @@ use abide_command::{
 };
 use abide_core::{
     list::WaitKind,
-    tally::{Tally as Counting, TallyGroup, WaitTally},
+    tally::{TallyWaits, WaitGroup},
 };
 use clap::Args;
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Tally {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let from = self.from.unwrap_or_else(system_now);
         let client = common.client().await?;
-        let tally = WaitTally {
+        let asked = TallyWaits {
             namespace: Some(client.namespace().clone()),
             known: Default::default(),
             workflow_type: self.workflow_type,
@@ -54,12 +54,10 @@ impl Tally {
             interval: self.interval,
             intervals: self.intervals,
         };
-        let tallied = client.ask(Counting::Waits(tally)).await?;
+        let tally = client.ask(asked).await?;
         let mut counts: BTreeMap<u32, BTreeMap<WaitKind, u64>> = BTreeMap::new();
-        for (group, count) in tallied.groups {
-            if let TallyGroup::Waits { interval, kind } = group {
-                counts.entry(interval).or_default().insert(kind, count);
-            }
+        for (WaitGroup { interval, kind }, count) in tally.groups {
+            counts.entry(interval).or_default().insert(kind, count);
         }
         let begin = |interval| from.saturating_add(self.interval.saturating_mul(interval));
         let output = common.output();
@@ -68,14 +66,14 @@ impl Tally {
                 let named = |(kind, count)| (snake_case(&format!("{kind:?}")), count);
                 let kinds: BTreeMap<String, u64> = kinds.into_iter().map(named).collect();
                 let begins = begin(interval).to_string();
-                let (more, whole) = (tallied.more, interval < tallied.whole);
+                let (more, whole) = (tally.more, interval < tally.whole);
                 output.object(
                     &json!({ "from": begins, "counts": kinds, "whole": whole, "more": more }),
                 )?;
             }
             return Ok(());
         }
-        if counts.is_empty() && !tallied.more {
+        if counts.is_empty() && !tally.more {
             return output.line("no waits end in these intervals");
         }
         let mut table = Table::new(["from", "kind", "waits"]);
@@ -86,8 +84,8 @@ impl Tally {
             }
         }
         output.lines(table)?;
-        if tallied.more {
-            let from = absolute(begin(tallied.whole));
+        if tally.more {
+            let from = absolute(begin(tally.whole));
             output.line(format!(
                 "there are more waits than a tally examines: from {from} on, the counts are incomplete; \
                  ask for shorter or fewer intervals"

@@ -6,7 +6,8 @@ use abide::Client;
 use abide_command::{Common, Failed, Output, Table};
 use abide_core::{
     list::RunFilter,
-    tally::{Tally, TallyGroup},
+    search::Query,
+    tally::{RunGroup, TallyRuns},
 };
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -18,7 +19,8 @@ use crate::output::snake_case;
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow count --status running --status paused
-  abide workflow count --by status")]
+  abide workflow count --by status
+  abide workflow count --query \"Amount > 100 GROUP BY Region\"")]
 pub(crate) struct Count {
     /// Count by status or by type
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -39,8 +41,11 @@ enum By {
 impl Count {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let filter = self.filter.into();
+        let filter: RunFilter = self.filter.into();
         match self.by {
+            None if Query::asks_for_groups(&filter.query) => {
+                by_field(&client, filter, common.output()).await
+            }
             Some(by) => by.tally(&client, filter, common.output()).await,
             None => {
                 let count = count_runs(&client, filter).await?;
@@ -50,23 +55,46 @@ impl Count {
     }
 }
 
+/// Counts runs by the field that the query names.
+async fn by_field(client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
+    let tally = client.ask(TallyRuns { filter: in_namespace(client, filter) }).await?;
+    let groups = tally.groups.into_iter().filter_map(|(group, count)| match group {
+        RunGroup::Value(value) => Some((value, count)),
+        RunGroup::Type { .. } => None,
+    });
+    if output.json() {
+        let groups: Vec<_> =
+            groups.map(|(value, count)| json!({ "value": value, "count": count })).collect();
+        return output.object(&json!({ "groups": groups, "more": tally.more }));
+    }
+    let mut table = Table::new(["value", "runs"]);
+    for (value, count) in groups {
+        table.row([value.unwrap_or_else(|| "(none)".to_owned()), count.to_string()]);
+    }
+    output.lines(table)?;
+    if tally.more { output.line(ONLY_SOME) } else { Ok(()) }
+}
+
+/// What is said if a tally did not examine all runs.
+const ONLY_SOME: &str = "there are more runs than a tally examines: only the newest are counted";
+
 impl By {
     async fn tally(self, client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
-        let tallied = client.ask(Tally::Runs(in_namespace(client, filter))).await?;
+        let filter = in_namespace(client, filter);
+        let tally = client.ask(TallyRuns { filter }).await?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (group, count) in tallied.groups {
-            if let TallyGroup::Runs { status, workflow_type } = group {
-                let name = match self {
-                    Self::Status => snake_case(&format!("{status:?}")),
-                    Self::Type => workflow_type,
-                };
-                *counts.entry(name).or_default() += count;
-            }
+        for (group, count) in tally.groups {
+            let RunGroup::Type { status, workflow_type } = group else { continue };
+            let name = match self {
+                Self::Status => snake_case(&format!("{status:?}")),
+                Self::Type => workflow_type,
+            };
+            *counts.entry(name).or_default() += count;
         }
         if output.json() {
-            return output.object(&json!({ "counts": counts, "more": tallied.more }));
+            return output.object(&json!({ "counts": counts, "more": tally.more }));
         }
-        if counts.is_empty() && !tallied.more {
+        if counts.is_empty() && !tally.more {
             return output.line("no runs");
         }
         let what = match self {
@@ -78,10 +106,6 @@ impl By {
             table.row([name, count.to_string()]);
         }
         output.lines(table)?;
-        if tallied.more {
-            output
-                .line("there are more runs than a tally examines: only the newest are counted")?;
-        }
-        Ok(())
+        if tally.more { output.line(ONLY_SOME) } else { Ok(()) }
     }
 }

@@ -89,6 +89,9 @@ fn facts(run: &Description) -> Table {
         facts.push(("cancel", "requested".into()));
     }
     facts.push(("history", format!("{} events, {} bytes", run.last_event, run.history_bytes)));
+    for (name, value) in &run.search_attributes {
+        facts.push(("attribute", format!("{name} = {}", payload(value))));
+    }
     for (name, value) in &run.memo {
         facts.push(("memo", format!("{name} = {}", payload(value))));
     }

@@ -26,6 +26,9 @@ pub(crate) struct Filter {
     /// Only runs started before this time, or longer ago than this
     #[arg(long, value_name = "TIME", value_parser = past)]
     started_before: Option<Timestamp>,
+    /// Only runs that pass this query, such as "Amount > 100 AND ExecutionStatus = 'Running'"
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
 }
 
 impl From<Filter> for RunFilter {
@@ -36,6 +39,7 @@ impl From<Filter> for RunFilter {
             statuses: filter.status.into_iter().flat_map(Status::statuses).collect(),
             started_from: filter.started_after,
             started_before: filter.started_before,
+            query: filter.query.unwrap_or_default(),
             ..Self::default()
         }
     }

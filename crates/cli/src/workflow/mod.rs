@@ -36,7 +36,7 @@ pub(crate) use self::{
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    Start(start::Start),
+    Start(Box<start::Start>),
     Signal(signal::Signal),
     Query(query::Query),
     Update(update::Update),

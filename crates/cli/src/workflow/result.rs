@@ -2,9 +2,10 @@
 
 use std::{pin::pin, time::Duration};
 
-use abide::{ClientError, WorkflowHandle, client::Untyped};
+use abide::{Client, ClientError, WorkflowHandle, client::Untyped};
 use abide_command::{Common, Failed, Output};
 use abide_core::{
+    operation::{Describe, RunTarget},
     payload::{Payload, Payloads},
     visible::visible,
 };
@@ -38,7 +39,7 @@ impl ResultOf {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
         let handle = self.target.handle(&client);
-        let result = result_with_remark(&handle, common.output(), &self.target.id).await;
+        let result = result_with_remark(&client, &handle, common.output(), &self.target.id).await;
         let result = result.map_err(|error| self.target.failed(error))?;
         print_result(common.output(), &self.target.id, &result)
     }
@@ -47,6 +48,7 @@ impl ResultOf {
 /// Waits for the result of a workflow. If its code cannot run, a remark says so once, because the
 /// result may then never come.
 pub(super) async fn result_with_remark(
+    client: &Client,
     handle: &WorkflowHandle<Untyped>,
     output: Output,
     id: &str,
@@ -54,19 +56,20 @@ pub(super) async fn result_with_remark(
     let mut result = pin!(handle.result_untyped());
     tokio::select! {
         result = &mut result => return result,
-        () = remark_on_trouble(handle, output, id) => {}
+        () = remark_on_trouble(client, handle.target(), output, id) => {}
     }
     result.await
 }
 
 /// Returns when it has printed the run's trouble. It looks less and less often.
-async fn remark_on_trouble(handle: &WorkflowHandle<Untyped>, output: Output, id: &str) {
+async fn remark_on_trouble(client: &Client, target: RunTarget, output: Output, id: &str) {
     let mut pause = FIRST_LOOK;
     loop {
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
         // The wait for the result reports an engine that does not answer.
-        let trouble = handle.describe().await.ok().and_then(|run| run.trouble);
+        let described = client.ask(Describe { target: target.clone() }).await;
+        let trouble = described.ok().and_then(|run| run.trouble);
         if let Some(trouble) = trouble {
             // A remark that cannot be printed is dropped: the result still counts.
             let _ = output.remark(

@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 use abide::{
-    ClientError, ReusePolicy, WorkflowHandle,
+    ClientError, ConflictPolicy, ReusePolicy, WorkflowHandle,
     client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped},
+    search::AttributeChange,
 };
 use abide_command::{Common, Failed, Output, time::parse_length};
-use abide_core::{operation::ConflictPolicy, payload::Payloads, visible::visible};
+use abide_core::{payload::Payloads, visible::visible};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::result::{print_result, result_with_remark};
-use crate::{input::Input, output::payloads};
+use crate::{
+    input::{Input, named},
+    output::payloads,
+};
 
 /// Start a workflow
 #[derive(Args)]
@@ -54,6 +58,12 @@ pub(crate) struct Start {
     /// Cron schedule that starts a new run each time, such as "0 9 * * *"
     #[arg(long, value_name = "CRON")]
     cron: Option<String>,
+    /// Search attribute as NAME=JSON, such as Amount=120; repeat for several
+    #[arg(long, value_name = "NAME=JSON")]
+    search_attribute: Vec<String>,
+    /// Named value that is shown with the run, as NAME=JSON; repeat for several
+    #[arg(long, value_name = "NAME=JSON")]
+    memo: Vec<String>,
     /// Signal to send with the start, to the new or the open run
     #[arg(long, value_name = "NAME")]
     signal: Option<String>,
@@ -105,6 +115,8 @@ impl Start {
         let input = self.input.payloads()?;
         let signal = Input::of(self.signal_input).payloads()?;
         let update_input = Input::of(self.update_input).payloads()?;
+        let attributes = named(&self.search_attribute, "--search-attribute")?;
+        let memo = named(&self.memo, "--memo")?;
         let client = common.client().await?;
         let mut start = client
             .start_untyped(self.workflow_type, id.as_str(), input)
@@ -126,6 +138,12 @@ impl Start {
         if let Some(cron) = self.cron {
             start = start.cron(cron);
         }
+        for (name, value) in attributes {
+            start = start.search_attribute(AttributeChange::untyped(name, &value));
+        }
+        for (name, value) in memo {
+            start = start.memo(name, &value);
+        }
         if let Some(name) = self.signal {
             start = start.with_signal_untyped(name, signal);
         }
@@ -145,7 +163,7 @@ impl Start {
         let output = common.output();
         if self.wait {
             started.update(&id)?;
-            let result = result_with_remark(&started.handle, output, &id).await;
+            let result = result_with_remark(&client, &started.handle, output, &id).await;
             let result = result.map_err(|error| Failed::about(&id, error))?;
             return print_result(output, &id, &result);
         }
@@ -167,7 +185,7 @@ impl Started {
     }
 
     async fn with_update(start: StartWithUpdate<Untyped, Payloads>) -> Result<Self, Failed> {
-        let StartedWithUpdate { workflow, started, update } = start.outcome().await?;
+        let StartedWithUpdate { workflow, started, update, .. } = start.outcome().await?;
         Ok(Self { handle: workflow, new: started, update: Some(update) })
     }
 

@@ -36,6 +36,33 @@ fn a_new_project_passes_its_tests_and_runs() {
     assert_eq!(cargo(&project, "run -- swim").code, Some(1));
 }
 
+/// The parts of Abide's source that an image gets are what a project needs of it.
+#[test]
+fn an_image_gets_all_of_the_source_that_a_project_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (project, source) = (folder.path().join("shop"), folder.path().join("abide"));
+    Ran::of(abide().arg("new").arg(&project)).good();
+    let dockerfile = fs::read_to_string(project.join("Dockerfile")).expect("a Dockerfile");
+    let here = root().canonicalize().expect("it exists");
+    let context = format!("docker build --build-context abide={} -t shop .", here.display());
+    assert!(dockerfile.contains(&context), "{dockerfile}");
+    let copies = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY --from=abide "));
+    let copies: Vec<[String; 2]> =
+        copies.map(|paths| serde_json::from_str(paths).expect("a list of two")).collect();
+    fs::create_dir(&source).expect("a new folder");
+    for [part, to] in &copies {
+        assert_eq!(Path::new(to), here.join(part), "it is where Cargo.toml looks for it");
+        // A link in place of a copy: what is not copied is not found.
+        std::os::unix::fs::symlink(here.join(part), source.join(part)).expect("a link");
+    }
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
+    let moved = manifest.replace(&here.display().to_string(), &source.display().to_string());
+    fs::write(project.join("Cargo.toml"), moved).expect("a manifest");
+    fs::copy(here.join("Cargo.lock"), project.join("Cargo.lock")).expect("both exist");
+    let known = cargo(&project, "metadata --format-version 1").good();
+    assert!(known.contains("abide-embedded"), "{known}");
+}
+
 #[test]
 fn an_existing_folder_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");

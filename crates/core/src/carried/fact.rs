@@ -98,7 +98,7 @@ carriers! {
     RunStarted {
         spec, previous, schedule;
         namespace, workflow, run, ordinal, identity, key, first_run, original_run, attempt,
-        expires_at, first_task_at, parent, root,
+        expires_at, first_task_at, parent, root, terminate_keys,
     }
     PreviousRun {
         failure, last_result;

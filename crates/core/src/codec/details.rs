@@ -1,4 +1,5 @@
-//! What lists show about runs and waits; opaque to stores.
+//! What lists show about runs and waits, and what the registry says about search attributes; opaque to
+//! stores.
 
 use bytes::Bytes;
 use prost::Message;
@@ -9,7 +10,12 @@ use super::{
     table::messages,
     wire::{Wire, field},
 };
-use crate::{event::WaitDetails, payload::PayloadMap, schedule::ScheduleListing};
+use crate::{
+    event::WaitDetails,
+    payload::PayloadMap,
+    schedule::ScheduleListing,
+    search::{AttributeKind, Definitions},
+};
 
 /// What lists show about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,4 +55,16 @@ pub(super) fn decode_wait(bytes: Bytes) -> Result<Option<WaitDetails>, DecodeErr
 
 pub(super) fn decode_schedule(bytes: Bytes) -> Result<Option<ScheduleListing>, DecodeError> {
     field("schedule", generated::WaitRowDetails::decode(bytes)?.schedule)
+}
+
+pub(super) fn encode_definitions(attributes: &Definitions) -> Bytes {
+    let kinds = attributes.iter().map(|(name, kind)| (name.to_owned(), kind.number().into()));
+    generated::SearchAttributes { kinds: kinds.collect() }.encode_to_vec().into()
+}
+
+/// Attributes of a type that only a later version knows are left out.
+pub(super) fn decode_definitions(bytes: Bytes) -> Result<Definitions, DecodeError> {
+    let kinds = generated::SearchAttributes::decode(bytes)?.kinds.into_iter();
+    let known = |number: u32| AttributeKind::from_number(u8::try_from(number).ok()?);
+    Ok(kinds.filter_map(|(name, number)| Some((name, known(number)?))).collect())
 }

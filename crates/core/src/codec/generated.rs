@@ -330,6 +330,9 @@ pub struct RunStarted {
     pub parent: ::core::option::Option<Parent>,
     #[prost(message, optional, tag = "15")]
     pub root: ::core::option::Option<RunReference>,
+    /// Keys of the terminations of earlier runs of the workflow.
+    #[prost(string, repeated, tag = "200")]
+    pub terminate_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The schedule that the run is, as it stands when the run starts.
     #[prost(message, optional, boxed, tag = "210")]
     pub schedule: ::core::option::Option<::prost::alloc::boxed::Box<ScheduleState>>,
@@ -1227,7 +1230,7 @@ pub struct Notes {
 pub struct Note {
     #[prost(
         oneof = "note::Case",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 210, 211, 212"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201, 210, 211, 212"
     )]
     pub case: ::core::option::Option<note::Case>,
 }
@@ -1260,6 +1263,10 @@ pub mod note {
         CancelRepeated(super::CancelRepeated),
         #[prost(message, tag = "50")]
         AttemptDetached(super::AttemptDetached),
+        #[prost(message, tag = "200")]
+        AttemptAwaited(super::AttemptAwaited),
+        #[prost(message, tag = "201")]
+        AttemptPresented(super::AttemptPresented),
         #[prost(message, tag = "210")]
         ScheduleChanged(::prost::alloc::boxed::Box<super::ScheduleChanged>),
         #[prost(message, tag = "211")]
@@ -1267,6 +1274,24 @@ pub mod note {
         #[prost(message, tag = "212")]
         ScheduledRunEnded(super::ScheduledRunEnded),
     }
+}
+/// The shard waits for the worker of an attempt, whose session it does not know to be alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptAwaited {
+    #[prost(uint64, tag = "1")]
+    pub scheduled: u64,
+    #[prost(uint32, tag = "2")]
+    pub start: u32,
+    #[prost(message, optional, tag = "3")]
+    pub since: ::core::option::Option<Timestamp>,
+}
+/// The worker of an awaited attempt has presented it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptPresented {
+    #[prost(uint64, tag = "1")]
+    pub scheduled: u64,
+    #[prost(uint32, tag = "2")]
+    pub start: u32,
 }
 /// A worker left its attempt to be completed from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1529,6 +1554,15 @@ pub struct RunDetails {
     pub search_attributes: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         Payload,
+    >,
+}
+/// The search attributes of a namespace, in the registry: name and number of the type of each.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchAttributes {
+    #[prost(btree_map = "string, uint32", tag = "1")]
+    pub kinds: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
     >,
 }
 /// What a schedule starts, and when.

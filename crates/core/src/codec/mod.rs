@@ -14,6 +14,7 @@ use crate::{
     note::{Note, Record},
     payload::Payload,
     schedule::{ScheduleChange, ScheduleListing},
+    search::Definitions,
 };
 
 mod activity;
@@ -182,4 +183,14 @@ pub fn encode_run_details(details: &RunDetails) -> Bytes {
 /// Decodes what lists show of a run.
 pub fn decode_run_details(bytes: Bytes) -> Result<RunDetails, DecodeError> {
     details::decode_run(bytes).map_err(|error| error.within("run details"))
+}
+
+/// Encodes the search attributes of a namespace, for the registry.
+pub fn encode_definitions(attributes: &Definitions) -> Bytes {
+    details::encode_definitions(attributes)
+}
+
+/// Decodes the search attributes of a namespace.
+pub fn decode_definitions(bytes: Bytes) -> Result<Definitions, DecodeError> {
+    details::decode_definitions(bytes).map_err(|error| error.within("search attributes"))
 }

@@ -36,6 +36,8 @@ union! {
             EffectSettled(EffectSettled) { number, delivered },
             Repaired(Repaired) { identity },
             CancelRepeated(CancelRepeated) { key },
+            AttemptAwaited(AttemptAwaited) { scheduled, start, since },
+            AttemptPresented(AttemptPresented) { scheduled, start },
         }
     }
 }

@@ -37,6 +37,7 @@ messages! {
         first_task_at,
         parent,
         root,
+        terminate_keys,
         schedule,
     }
     PreviousRun {

@@ -67,6 +67,9 @@ pub struct RunStarted {
     pub parent: Option<Parent>,
     /// The topmost ancestor.
     pub root: Option<RunReference>,
+    /// Keys of the terminations of earlier runs of the workflow id, oldest first: a repeat that names
+    /// no run must not end this one.
+    pub terminate_keys: Vec<Key>,
     /// The schedule that the run is, if it is one.
     pub schedule: Option<Box<ScheduleState>>,
 }

@@ -13,6 +13,7 @@ mod error;
 mod message;
 mod read;
 mod schedule;
+mod search;
 mod start;
 mod watch;
 
@@ -32,13 +33,17 @@ pub use self::{
         ChangeSchedule, CreateSchedule, DeleteSchedule, DescribeSchedule, ListSchedules,
         ScheduleDescription, ScheduleRow, ScheduleRows,
     },
+    search::{
+        CreateSearchAttribute, DeleteSearchAttribute, ListSearchAttributes, SearchAttributes,
+    },
     start::{Begin, ConflictPolicy, Start, StartUpdate, Started},
     watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
 };
 use crate::{
+    carried::{Carried, Carrier},
     ids::{NamespaceId, RunId, WorkflowKey},
     run::Description,
-    tally::{Tallied, Tally},
+    tally::{RunTally, TallyRuns, TallyWaits, WaitTally},
 };
 
 /// Names a request within its shard; the answer carries it.
@@ -66,11 +71,15 @@ pub trait Operation: Into<AnyOperation> + Clone + Send + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misplaced;
 
-/// Makes the enums of all operations, and the way from each struct to them.
+/// Makes the enums of all operations, the way from each struct to them, and what a row says of each.
 macro_rules! operations {
     (
-        Run { $($run:ident($held:ty) -> $run_answer:ty,)* }
-        Read { $($read:ident -> $read_answer:ty,)* }
+        Run { $(
+            $run:ident($held:ty) -> $run_answer:ty: $run_role:ident, $run_again:ident, $run_size:ident;
+        )* }
+        Read { $(
+            $read:ident -> $read_answer:ty: $read_role:ident, $read_again:ident, $read_size:ident;
+        )* }
     ) => {
         /// An operation that the shard of one workflow serves.
         #[derive(Clone, Debug)]
@@ -86,6 +95,31 @@ macro_rules! operations {
 
         impl OperationName {
             pub const ALL: &[Self] = &[$(Self::$run,)* $(Self::$read,)*];
+
+            /// The least role that may ask for it.
+            pub const fn needs(self) -> Role {
+                match self {
+                    $(Self::$run => Role::$run_role,)*
+                    $(Self::$read => Role::$read_role,)*
+                }
+            }
+
+            /// It changes nothing, so it may be performed any number of times.
+            pub const fn repeatable(self) -> bool {
+                let again = match self {
+                    $(Self::$run => Again::$run_again,)*
+                    $(Self::$read => Again::$read_again,)*
+                };
+                matches!(again, Again::Repeatable)
+            }
+
+            /// How much its answer may take.
+            pub const fn answer_size(self) -> AnswerSize {
+                match self {
+                    $(Self::$run => AnswerSize::$run_size,)*
+                    $(Self::$read => AnswerSize::$read_size,)*
+                }
+            }
         }
 
         impl RunOperation {
@@ -136,13 +170,32 @@ macro_rules! operations {
     };
 }
 
-/// Makes the enum of all answers, and the way to and from each of them.
+/// Makes the enum of all answers, finds their user data, and calls `conversions` for all of them.
 macro_rules! answers {
-    ($($answer:ident($held:ty),)*) => {
+    (
+        UserData { $($data:ident($data_held:ty),)* }
+        NoUserData { $($plain:ident($plain_held:ty),)* }
+    ) => {
         /// An answer to any operation.
         #[derive(Clone, Debug)]
-        pub enum AnyAnswer { $($answer($held),)* }
+        pub enum AnyAnswer { $($data($data_held),)* $($plain($plain_held),)* }
 
+        impl Carrier for AnyAnswer {
+            fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
+                match self {
+                    $(Self::$data(answer) => answer.collect(carried),)*
+                    $(Self::$plain(_) => {})*
+                }
+            }
+        }
+
+        conversions! { $($data($data_held),)* $($plain($plain_held),)* }
+    };
+}
+
+/// Makes the way from each answer to the enum and back.
+macro_rules! conversions {
+    ($($answer:ident($held:ty),)*) => {
         $(
             impl From<$held> for AnyAnswer {
                 fn from(answer: $held) -> Self {
@@ -164,58 +217,72 @@ macro_rules! answers {
     };
 }
 
+// Each row: the least role that may ask for it, whether it may be repeated, and how large its answer is.
 operations! {
     Run {
-        Start(Box<Start>) -> Started,
-        Signal(Signal) -> Done,
-        Cancel(Cancel) -> Done,
-        Terminate(Terminate) -> Done,
-        Pause(Pause) -> Done,
-        Unpause(Unpause) -> Done,
-        RescheduleTimer(RescheduleTimer) -> Done,
-        Repair(Repair) -> Done,
-        Update(Update) -> UpdateAnswer,
-        AwaitUpdate(AwaitUpdate) -> UpdateAnswer,
-        Query(Query) -> QueryAnswer,
-        Describe(Describe) -> Box<Description>,
-        AwaitClose(AwaitClose) -> Closed,
-        AwaitEvents(AwaitEvents) -> Events,
-        AwaitWaits(AwaitWaits) -> RunWaits,
-        ReportAttempt(ReportAttempt) -> Reported,
-        CreateSchedule(Box<CreateSchedule>) -> Done,
-        ChangeSchedule(Box<ChangeSchedule>) -> Done,
-        DeleteSchedule(DeleteSchedule) -> Done,
-        DescribeSchedule(DescribeSchedule) -> Box<ScheduleDescription>,
+        Start(Box<Start>) -> Started: Client, Changes, Small;
+        Signal(Signal) -> Done: Client, Changes, Small;
+        Cancel(Cancel) -> Done: Operator, Changes, Small;
+        Terminate(Terminate) -> Done: Operator, Changes, Small;
+        Pause(Pause) -> Done: Operator, Changes, Small;
+        Unpause(Unpause) -> Done: Operator, Changes, Small;
+        RescheduleTimer(RescheduleTimer) -> Done: Operator, Changes, Small;
+        Repair(Repair) -> Done: Operator, Changes, Small;
+        Update(Update) -> UpdateAnswer: Client, Changes, Large;
+        AwaitUpdate(AwaitUpdate) -> UpdateAnswer: Viewer, Repeatable, Large;
+        // A query runs code of the workflow.
+        Query(Query) -> QueryAnswer: Client, Repeatable, Large;
+        Describe(Describe) -> Box<Description>: Viewer, Repeatable, Built;
+        AwaitClose(AwaitClose) -> Closed: Viewer, Repeatable, Large;
+        AwaitEvents(AwaitEvents) -> Events: Viewer, Repeatable, Small;
+        AwaitWaits(AwaitWaits) -> RunWaits: Viewer, Repeatable, Large;
+        ReportAttempt(ReportAttempt) -> Reported: Client, Changes, Small;
+        CreateSchedule(Box<CreateSchedule>) -> Done: Operator, Changes, Small;
+        ChangeSchedule(Box<ChangeSchedule>) -> Done: Operator, Changes, Small;
+        DeleteSchedule(DeleteSchedule) -> Done: Operator, Changes, Small;
+        DescribeSchedule(DescribeSchedule) -> Box<ScheduleDescription>: Viewer, Repeatable, Built;
     }
     Read {
-        History -> HistoryPage,
-        ListRuns -> RunRows,
-        CountRuns -> Count,
-        ListWaits -> WaitRows,
-        ListNodes -> Nodes,
-        Tally -> Tallied,
-        ListSchedules -> ScheduleRows,
+        History -> HistoryPage: Viewer, Repeatable, Built;
+        ListRuns -> RunRows: Viewer, Repeatable, Built;
+        CountRuns -> Count: Viewer, Repeatable, Built;
+        ListWaits -> WaitRows: Viewer, Repeatable, Built;
+        ListNodes -> Nodes: Viewer, Repeatable, Small;
+        TallyRuns -> RunTally: Viewer, Repeatable, Built;
+        TallyWaits -> WaitTally: Viewer, Repeatable, Built;
+        CreateSearchAttribute -> SearchAttributes: Operator, Changes, Small;
+        ListSearchAttributes -> SearchAttributes: Viewer, Repeatable, Small;
+        DeleteSearchAttribute -> SearchAttributes: Operator, Changes, Small;
+        ListSchedules -> ScheduleRows: Viewer, Repeatable, Built;
     }
 }
 
 answers! {
-    Started(Started),
-    Done(Done),
-    Update(UpdateAnswer),
-    Query(QueryAnswer),
-    Description(Box<Description>),
-    Closed(Closed),
-    Events(Events),
-    RunWaits(RunWaits),
-    Alive(Alive),
-    History(HistoryPage),
-    Runs(RunRows),
-    Count(Count),
-    Waits(WaitRows),
-    Nodes(Nodes),
-    Tallied(Tallied),
-    Schedule(Box<ScheduleDescription>),
-    Schedules(ScheduleRows),
+    UserData {
+        Started(Started),
+        Update(UpdateAnswer),
+        Query(QueryAnswer),
+        Description(Box<Description>),
+        Closed(Closed),
+        Schedule(Box<ScheduleDescription>),
+    }
+    // A page of history has its rows as they are stored: its reader decodes the rows first, and
+    // collects from the events.
+    NoUserData {
+        Done(Done),
+        Events(Events),
+        RunWaits(RunWaits),
+        Alive(Alive),
+        History(HistoryPage),
+        Runs(RunRows),
+        Count(Count),
+        Waits(WaitRows),
+        Nodes(Nodes),
+        RunTally(RunTally),
+        WaitTally(WaitTally),
+        SearchAttributes(SearchAttributes),
+        Schedules(ScheduleRows),
+    }
 }
 
 /// Any operation. Each is in a box, because what waits for its answer should be small.
@@ -252,7 +319,11 @@ impl AnyOperation {
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
                 | ReadOperation::ListNodes(_)
-                | ReadOperation::Tally(_)
+                | ReadOperation::TallyRuns(_)
+                | ReadOperation::TallyWaits(_)
+                | ReadOperation::CreateSearchAttribute(_)
+                | ReadOperation::ListSearchAttributes(_)
+                | ReadOperation::DeleteSearchAttribute(_)
                 | ReadOperation::ListSchedules(_) => false,
             },
         }
@@ -334,102 +405,10 @@ pub enum AnswerSize {
     Built,
 }
 
-impl OperationName {
-    /// How much its answer may take.
-    pub const fn answer_size(self) -> AnswerSize {
-        match self {
-            Self::Start
-            | Self::Signal
-            | Self::Cancel
-            | Self::Terminate
-            | Self::Pause
-            | Self::Unpause
-            | Self::RescheduleTimer
-            | Self::Repair
-            | Self::AwaitEvents
-            | Self::ReportAttempt
-            | Self::ListNodes
-            | Self::CreateSchedule
-            | Self::ChangeSchedule
-            | Self::DeleteSchedule => AnswerSize::Small,
-            Self::Update
-            | Self::AwaitUpdate
-            | Self::Query
-            | Self::AwaitClose
-            | Self::AwaitWaits => AnswerSize::Large,
-            Self::Describe
-            | Self::History
-            | Self::ListRuns
-            | Self::CountRuns
-            | Self::ListWaits
-            | Self::Tally
-            | Self::DescribeSchedule
-            | Self::ListSchedules => AnswerSize::Built,
-        }
-    }
-
-    /// It changes nothing, so it may be performed any number of times.
-    pub const fn repeatable(self) -> bool {
-        match self {
-            Self::Describe
-            | Self::AwaitClose
-            | Self::AwaitEvents
-            | Self::AwaitWaits
-            | Self::AwaitUpdate
-            | Self::Query
-            | Self::History
-            | Self::ListRuns
-            | Self::CountRuns
-            | Self::ListWaits
-            | Self::ListNodes
-            | Self::Tally
-            | Self::DescribeSchedule
-            | Self::ListSchedules => true,
-            Self::Start
-            | Self::Signal
-            | Self::Cancel
-            | Self::Terminate
-            | Self::Pause
-            | Self::Unpause
-            | Self::RescheduleTimer
-            | Self::Repair
-            | Self::Update
-            | Self::ReportAttempt
-            | Self::CreateSchedule
-            | Self::ChangeSchedule
-            | Self::DeleteSchedule => false,
-        }
-    }
-
-    /// The least role that may ask for it.
-    pub const fn needs(self) -> Role {
-        match self {
-            Self::Describe
-            | Self::AwaitClose
-            | Self::AwaitEvents
-            | Self::AwaitWaits
-            | Self::AwaitUpdate
-            | Self::History
-            | Self::ListRuns
-            | Self::CountRuns
-            | Self::ListWaits
-            | Self::ListNodes
-            | Self::Tally
-            | Self::DescribeSchedule
-            | Self::ListSchedules => Role::Viewer,
-            // A query runs code of the workflow.
-            Self::Query | Self::Start | Self::Signal | Self::Update | Self::ReportAttempt => {
-                Role::Client
-            }
-            Self::Cancel
-            | Self::Terminate
-            | Self::Pause
-            | Self::Unpause
-            | Self::RescheduleTimer
-            | Self::Repair
-            | Self::CreateSchedule
-            | Self::ChangeSchedule
-            | Self::DeleteSchedule => Role::Operator,
-        }
-    }
+/// Whether an operation may be performed more than once.
+enum Again {
+    /// It changes nothing.
+    Repeatable,
+    /// Once, or again with its key.
+    Changes,
 }

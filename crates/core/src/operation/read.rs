@@ -7,6 +7,7 @@ use crate::{
     ids::{EventNumber, RunId},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
+    time::Timestamp,
 };
 
 /// Reads a page of a run's history.
@@ -33,7 +34,7 @@ pub struct HistoryPage {
     pub closed: bool,
 }
 
-/// Lists runs, newest first.
+/// Lists runs, newest first unless their query says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRuns {
     /// Which runs, and after which.
@@ -46,8 +47,8 @@ pub struct ListRuns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRows {
     pub rows: Vec<RunRow>,
-    /// There may be more.
-    pub more: bool,
+    /// What the next page begins after; `None` if there is none.
+    pub next: Option<(Timestamp, RunId)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

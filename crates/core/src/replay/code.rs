@@ -3,7 +3,7 @@
 //! where code needs one in a command.
 
 use crate::{
-    command::{Command, Place},
+    command::{Command, SourcePlace},
     event::{
         ActivityCancelled, ActivityCompleted, ActivityFailed, ActivityTimedOut, ChildCancelled,
         ChildCompleted, ChildFailed, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
@@ -28,8 +28,8 @@ pub trait Code {
     fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command>;
 
     /// Where code made its last durable call, for messages to people.
-    fn place(&self) -> Place {
-        Place::default()
+    fn place(&self) -> SourcePlace {
+        SourcePlace::default()
     }
 
     /// Advice for a person if code does not fit the history, as far as code knows.

@@ -41,7 +41,7 @@ impl<'a> EventRole<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct GroupStart {
     /// Number of the TaskStarted event.
     pub(super) number: EventNumber,
     /// Time that code sees in this task.
@@ -54,7 +54,7 @@ pub(super) struct Start {
 /// What a completed task saw and did.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    pub(super) start: Start,
+    pub(super) start: GroupStart,
     /// Inputs, in order.
     pub(super) inputs: Vec<Event>,
     pub(super) completed: EventNumber,
@@ -70,7 +70,7 @@ pub(super) struct Group {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cutter {
     inputs: Vec<Event>,
-    start: Option<Start>,
+    start: Option<GroupStart>,
     completed: Option<Group>,
 }
 
@@ -83,7 +83,8 @@ impl Cutter {
             (EventRole::Scheduled, _) => return Ok(self.completed.take()),
             (EventRole::Started(task), _) => {
                 let (task, seen) = (task.clone(), self.inputs.len());
-                self.start = Some(Start { number: event.number, time: event.time, task, seen });
+                self.start =
+                    Some(GroupStart { number: event.number, time: event.time, task, seen });
                 return Ok(self.completed.take());
             }
             (EventRole::Completed(task), None) => {
@@ -140,7 +141,7 @@ impl Cutter {
 
     /// The started task that has not completed yet, and what it sees. It stays started; its inputs
     /// are returned once.
-    pub(super) fn open(&mut self) -> Option<(Start, Vec<Event>)> {
+    pub(super) fn open(&mut self) -> Option<(GroupStart, Vec<Event>)> {
         let mut start = self.start.clone()?;
         let inputs = self.inputs_before(&start);
         start.seen = 0;
@@ -153,7 +154,7 @@ impl Cutter {
         &self.inputs
     }
 
-    fn inputs_before(&mut self, start: &Start) -> Vec<Event> {
+    fn inputs_before(&mut self, start: &GroupStart) -> Vec<Event> {
         let later = self.inputs.split_off(start.seen);
         std::mem::replace(&mut self.inputs, later)
     }

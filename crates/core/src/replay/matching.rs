@@ -10,7 +10,7 @@ use super::{
     shape::Shape,
 };
 use crate::{
-    command::{Ask, Command, Place},
+    command::{Ask, Command, SourcePlace},
     event::{BlockedReason, Condition, Event, Fact, Marker, MarkerKind, Origin, TimerSpec},
     ids::EventNumber,
 };
@@ -127,7 +127,7 @@ impl Matching<'_> {
             before,
             expected_condition,
             recorded_condition,
-            last_place: Place::default(),
+            last_place: SourcePlace::default(),
             advice: rest.first().and_then(|event| advice(&event.body.fact)),
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    command::Place,
+    command::SourcePlace,
     event::{Blocked, BlockedReason, Condition},
     ids::EventNumber,
 };
@@ -19,7 +19,7 @@ pub struct Mismatch {
     pub expected: Vec<String>,
     /// Where code issued these commands.
     #[doc(hidden)]
-    pub places: Vec<Place>,
+    pub places: Vec<SourcePlace>,
     /// What history has from there on: the next few events of the task's commands.
     #[doc(hidden)]
     pub recorded: Vec<RecordedEvent>,
@@ -34,7 +34,7 @@ pub struct Mismatch {
     pub recorded_condition: Option<Condition>,
     /// Where code made its last durable call.
     #[doc(hidden)]
-    pub last_place: Place,
+    pub last_place: SourcePlace,
     /// Advice for a person, if there is any.
     pub advice: Option<String>,
 }
@@ -98,7 +98,7 @@ impl std::error::Error for Mismatch {}
 impl Mismatch {
     /// The text without lines of code, for history: these are no facts about the run.
     pub fn recorded_text(&self) -> String {
-        let (places, last_place) = (Vec::new(), Place::default());
+        let (places, last_place) = (Vec::new(), SourcePlace::default());
         Self { places, last_place, ..self.clone() }.to_string()
     }
 

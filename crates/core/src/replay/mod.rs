@@ -35,7 +35,7 @@ pub use self::{
 };
 use self::{
     float::Floats,
-    group::{Cutter, EventRole, Group, Start},
+    group::{Cutter, EventRole, Group, GroupStart},
     matching::Matching,
     route::Route,
     shape::Shape,
@@ -312,7 +312,7 @@ impl<C: Code> Replay<C> {
     }
 
     /// Delivers what a task saw.
-    fn execute(&mut self, start: &Start, inputs: &[Event], rules: Rules<'_>) {
+    fn execute(&mut self, start: &GroupStart, inputs: &[Event], rules: Rules<'_>) {
         let Rules { markers, accepted, replaying, in_order } = rules;
         let turn = Turn {
             number: start.number,

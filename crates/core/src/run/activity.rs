@@ -7,7 +7,7 @@
 //! | Started | completed, or cancelled on request | closed |
 //! | Started | failed, start-to-close or heartbeat passed | Backoff if the policy allows, else closed |
 //! | Started | handed back: its code did not run | Ready or Backoff, uncounted |
-//! | Started | left to somebody else | Started, detached (note) |
+//! | Started | left to an outside caller | Started, detached (note) |
 //! | Started, not detached | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
 //! | Backoff | its time came | Ready |
 //! | any | schedule-to-close passed | closed: timed out |
@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use super::{
-    Activity, Beat, Decision, Phase, Refusal, Reply, Resolution, ResolveActivity, Run,
+    Activity, Beat, Decision, Heartbeat, Phase, Refusal, Reply, Resolution, ResolveActivity, Run,
     StartActivity, Touch, draft::Draft,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     failure::{Failure, FailureKind, TimeoutKind},
     ids::{ActivityId, EventNumber},
     note::{AttemptEnded, AttemptStarted, Note},
-    payload::{Payloads, size},
+    payload::Payloads,
     retry::{RetryDecision, RetryPolicy, RetryState},
     time::Timestamp,
 };
@@ -89,29 +89,26 @@ pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<De
 }
 
 /// A sign of life. Kept in memory; written now and then, so that the next attempt can go on from it.
-pub(super) fn heartbeat(
-    mut draft: Draft<'_>,
-    scheduled: EventNumber,
-    start: u32,
-    details: Payloads,
-) -> Result<Decision, Refusal> {
-    let at = draft.now();
+/// Without room its details are those of the one before.
+pub(super) fn heartbeat(mut draft: Draft<'_>, beat: Heartbeat) -> Result<Decision, Refusal> {
+    let Heartbeat { scheduled, start, details, room } = beat;
+    let (at, pause) = (draft.now(), draft.context.limits.heartbeat_write_interval);
     let activity = draft.run.current_attempt(scheduled, start)?;
     let cancel_requested = activity.cancel_requested;
-    let limits = draft.context.limits;
-    let pause = limits.heartbeat_write_interval;
-    let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause))
-        || size(&details).memory() > limits.heartbeat_bytes;
+    let due = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause));
+    let write = due || activity.awaited_since.is_some();
+    let heartbeats = &mut draft.run.volatile.heartbeats;
+    let before = heartbeats.remove(scheduled).and_then(|beat| beat.details);
     if write {
-        draft.run.volatile.heartbeats.remove(&scheduled);
         draft.note(Note::Heartbeat { scheduled, start, at, details });
     } else {
-        draft.run.volatile.heartbeats.insert(scheduled, Beat { at, details });
+        let details = if room { Some(details) } else { before };
+        heartbeats.insert(scheduled, Beat { at, details });
     }
     Ok(draft.finish(Reply::Alive { cancel_requested }))
 }
 
-/// A worker leaves its attempt to somebody else. From here on it ends by a report or by its limits.
+/// A worker leaves its attempt to an outside caller. From here on it ends by a report or by its limits.
 pub(super) fn detach(
     mut draft: Draft<'_>,
     scheduled: EventNumber,
@@ -122,6 +119,33 @@ pub(super) fn detach(
         return Ok(draft.finish(Reply::Repeat));
     }
     draft.note(Note::AttemptDetached { scheduled, start });
+    Ok(draft.finish(Reply::Done))
+}
+
+/// Nothing says that the worker of the attempt is alive: its grace counts from now, if it does not yet.
+pub(super) fn wait_for_worker(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    if !activity.detached() && activity.awaited_since.is_none() {
+        let since = draft.now();
+        draft.note(Note::AttemptAwaited { scheduled, start, since });
+    }
+    Ok(draft.finish(Reply::Done))
+}
+
+/// The worker of the attempt is alive and has it.
+pub(super) fn present(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    if activity.awaited_since.is_some() {
+        draft.note(Note::AttemptPresented { scheduled, start });
+    }
     Ok(draft.finish(Reply::Done))
 }
 
@@ -261,7 +285,7 @@ fn end_attempt(
     next_at: Timestamp,
     counted: bool,
 ) {
-    let heartbeat = draft.run.volatile.heartbeats.remove(&scheduled).map(|beat| beat.details);
+    let heartbeat = draft.run.volatile.heartbeats.remove(scheduled).and_then(|beat| beat.details);
     let start = draft.run.activities.get(&scheduled).map_or(0, |activity| activity.starts);
     draft.note(Note::AttemptEnded(AttemptEnded {
         scheduled,
@@ -281,7 +305,7 @@ fn time_out(
     retry_state: RetryState,
 ) {
     let Some(activity) = draft.run.activities.get(&scheduled) else { return };
-    let beat = draft.run.volatile.heartbeats.get(&scheduled).map(|beat| beat.details.clone());
+    let beat = draft.run.volatile.heartbeats.get(scheduled).and_then(|beat| beat.details.clone());
     let failure = Failure {
         details: beat.or_else(|| activity.heartbeat.clone()).unwrap_or_default(),
         causes: activity.last_failure.clone().into_iter().collect(),
@@ -292,7 +316,7 @@ fn time_out(
 
 /// Closes the activity: the start of its last attempt, if there was one, and the close, as inputs.
 fn close(draft: &mut Draft<'_>, scheduled: EventNumber, closing: impl Into<Fact>) {
-    draft.run.volatile.heartbeats.remove(&scheduled);
+    draft.run.volatile.heartbeats.remove(scheduled);
     let started = draft.run.activities.get(&scheduled).and_then(|activity| activity.started());
     let started = started.map(|started| Body::new(ActivityStarted { scheduled, ..started }));
     draft.input_bodies(started.into_iter().chain([Body::new(closing)]));
@@ -306,7 +330,7 @@ impl Activity {
         }
     }
 
-    /// An attempt runs that its worker has left to somebody else.
+    /// An attempt runs that its worker has left to an outside caller.
     pub const fn detached(&self) -> bool {
         matches!(self.phase, Phase::Started { detached: true, .. })
     }
@@ -410,7 +434,7 @@ impl Run {
 
     /// The latest sign of life that only memory knows of.
     fn alive_at(&self, scheduled: EventNumber) -> Option<Timestamp> {
-        let beat = self.volatile.heartbeats.get(&scheduled).map(|beat| beat.at);
+        let beat = self.volatile.heartbeats.get(scheduled).map(|beat| beat.at);
         Some(beat.unwrap_or(Timestamp::EPOCH).max(self.volatile.watched_since))
     }
 
@@ -465,6 +489,7 @@ impl Run {
             last_failure: None,
             heartbeat: None,
             heartbeat_at: None,
+            awaited_since: None,
             cancel_requested: false,
             closing: false,
         };
@@ -486,6 +511,8 @@ impl Run {
             Note::AttemptEnded(ended) => ended.scheduled,
             Note::AttemptReady { scheduled, .. }
             | Note::AttemptDetached { scheduled, .. }
+            | Note::AttemptAwaited { scheduled, .. }
+            | Note::AttemptPresented { scheduled, .. }
             | Note::Heartbeat { scheduled, .. } => *scheduled,
             _ => return,
         };
@@ -503,6 +530,7 @@ impl Activity {
             Note::AttemptStarted(started) => {
                 self.starts = started.start;
                 self.heartbeat_at = None;
+                self.awaited_since = None;
                 self.phase = Phase::Started {
                     at: started.at,
                     session: started.session.clone(),
@@ -532,7 +560,10 @@ impl Activity {
                 self.phase = Phase::Ready { since: *at };
                 self.scheduled_at = self.scheduled_at.min(*at);
             }
+            Note::AttemptAwaited { since, .. } => self.awaited_since = Some(*since),
+            Note::AttemptPresented { .. } => self.awaited_since = None,
             Note::Heartbeat { at, details, .. } => {
+                self.awaited_since = None;
                 self.heartbeat_at = Some(*at);
                 self.heartbeat = Some(details.clone());
             }

@@ -6,6 +6,7 @@ use crate::{
     digest::Digest,
     event::{Event, Fact, FactSource},
     note::{Note, Record},
+    payload,
 };
 
 /// A log that is not that of a run.
@@ -125,11 +126,11 @@ impl Run {
             | Fact::ExternalCancelFailed(_) => self.apply_child(event),
             Fact::SignalReceived(_) | Fact::MarkerRecorded(_) => {}
             Fact::SearchAttributesUpserted(upserted) => {
-                merge(&mut self.spec.search_attributes, &upserted.attributes);
+                payload::merge(&mut self.spec.search_attributes, &upserted.attributes);
                 self.touch(Touch::Run);
             }
             Fact::MemoUpserted(upserted) => {
-                merge(&mut self.spec.memo, &upserted.memo);
+                payload::merge(&mut self.spec.memo, &upserted.memo);
                 self.touch(Touch::Run);
             }
         }
@@ -143,6 +144,8 @@ impl Run {
             | Note::AttemptEnded(_)
             | Note::AttemptReady { .. }
             | Note::AttemptDetached { .. }
+            | Note::AttemptAwaited { .. }
+            | Note::AttemptPresented { .. }
             | Note::Heartbeat { .. } => self.apply_attempt(note),
             Note::TaskAttemptFailed(failed) => self.apply_attempt_failed(failed),
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),
@@ -159,17 +162,6 @@ impl Run {
     fn mark_unseen(&mut self) {
         if !matches!(self.task, super::Task::Scheduled { .. }) {
             self.unseen = true;
-        }
-    }
-}
-
-/// New values replace old ones; an empty payload removes.
-pub(super) fn merge(map: &mut crate::payload::PayloadMap, changes: &crate::payload::PayloadMap) {
-    for (name, value) in changes {
-        if value.data.is_empty() {
-            map.remove(name);
-        } else {
-            map.insert(name.clone(), value.clone());
         }
     }
 }

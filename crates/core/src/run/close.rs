@@ -19,13 +19,13 @@ use crate::{
     ids::{EventNumber, RunId, UpdateId},
     payload::{Extension, Payloads},
     retry::{RetryDecision, RetryState},
-    run::Update,
+    run::KnownUpdate,
     schedule::{cron, id_of},
     time::Timestamp,
 };
 
 /// Run that follows this one, if any, and when.
-struct Next {
+struct NextRun {
     initiator: Initiator,
     at: Option<Timestamp>,
 }
@@ -100,12 +100,12 @@ fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
         Body::new(admitted).with_extension(extension.clone())
     };
     match run.updates.get(update)? {
-        Update::Admitted(request) => Some(again(request, &Extension::new())),
-        Update::Accepted { .. } => bodies.iter().find_map(|body| {
+        KnownUpdate::Admitted(request) => Some(again(request, &Extension::new())),
+        KnownUpdate::Accepted { .. } => bodies.iter().find_map(|body| {
             let Fact::UpdateAccepted(accepted) = &body.fact else { return None };
             (accepted.update == *update).then(|| again(&accepted.request, &body.extension))
         }),
-        Update::Completed { .. } | Update::Rejected { .. } => None,
+        KnownUpdate::Completed { .. } | KnownUpdate::Rejected { .. } => None,
     }
 }
 
@@ -113,7 +113,7 @@ fn retry_or_cron(
     run: &Run,
     context: &Context<'_>,
     failure: &Failure,
-) -> (RetryState, Option<Next>) {
+) -> (RetryState, Option<NextRun>) {
     // The next run would not know about the request.
     if run.cancel_requested {
         return (RetryState::CancelRequested, None);
@@ -130,14 +130,14 @@ fn retry_or_cron(
             if run.expires_at.is_some_and(|expires_at| at >= expires_at) {
                 return (RetryState::Timeout, None);
             }
-            (RetryState::InProgress, Some(Next { initiator: Initiator::Retry, at: Some(at) }))
+            (RetryState::InProgress, Some(NextRun { initiator: Initiator::Retry, at: Some(at) }))
         }
         RetryDecision::Stop(state) => (state, cron_run(run, context)),
     }
 }
 
 /// Next run of the schedule, unless cancellation was requested.
-fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
+fn cron_run(run: &Run, context: &Context<'_>) -> Option<NextRun> {
     if run.cancel_requested {
         return None;
     }
@@ -145,10 +145,15 @@ fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
     let after = context.now.max(run.last_time);
     let at = cron::next_after(run.spec.cron.as_deref()?, after)?;
     let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
-    in_time.then_some(Next { initiator: Initiator::Cron, at: Some(at) })
+    in_time.then_some(NextRun { initiator: Initiator::Cron, at: Some(at) })
 }
 
-fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: Option<Payloads>) {
+fn follow(
+    draft: &mut Draft<'_>,
+    next: NextRun,
+    failure: Option<Failure>,
+    result: Option<Payloads>,
+) {
     let mut previous = previous(draft.run, draft.context, next.initiator);
     previous.failure = failure;
     previous.last_result = result.or(previous.last_result);
@@ -195,6 +200,7 @@ pub(super) fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun)
         expires_at: run.expires_at,
         parent: run.parent.clone(),
         root: run.root.clone(),
+        terminate_keys: run.end_keys(context.limits),
         ..StartRun::new(run.workflow.clone(), context.next_run, run.spec.clone())
     }
 }
@@ -221,7 +227,7 @@ impl Run {
         self.unseen = false;
         self.volatile.turn = None;
         self.volatile.admitted.clear();
-        self.volatile.heartbeats.clear();
+        self.volatile.heartbeats = Default::default();
         self.volatile.task_not_before = None;
         self.volatile.lost_starts = 0;
     }

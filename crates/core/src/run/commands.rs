@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use super::{Phase, Run, Update, activity, apply, close, draft::Draft, update};
+use super::{KnownUpdate, Phase, Run, activity, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
     event::{
@@ -19,7 +19,8 @@ use crate::{
     },
     ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId, WorkflowId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
-    payload::{PayloadMap, map_size, size},
+    payload::{self, PayloadMap, map_size, size},
+    search::attribute,
 };
 
 /// A command that is invalid in the run's state.
@@ -192,7 +193,7 @@ impl CommandLedger<'_> {
             }
             Ask::AcceptUpdate { update, .. } => self.check_accept(update),
             Ask::CompleteUpdate { update, .. } => {
-                let before = matches!(run.updates.get(update), Some(Update::Accepted { .. }));
+                let before = matches!(run.updates.get(update), Some(KnownUpdate::Accepted { .. }));
                 self.accepted.close(update, before, "accepted update")
             }
             Ask::RejectUpdate { update, .. } => {
@@ -202,7 +203,9 @@ impl CommandLedger<'_> {
             }
             Ask::UpsertSearchAttributes(changes) => {
                 let (field, before) = ("search attributes", &run.spec.search_attributes);
-                check_upsert(self.limits, field, &mut self.search_attributes, before, changes)
+                check_upsert(self.limits, field, &mut self.search_attributes, before, changes)?;
+                let all = self.search_attributes.as_ref().unwrap_or(before);
+                attribute::check_entries(all, self.limits).map_err(|invalid| invalid.to_string())
             }
             Ask::UpsertMemo(changes) => {
                 check_upsert(self.limits, "memo", &mut self.memo, &run.spec.memo, changes)
@@ -293,12 +296,12 @@ impl CommandLedger<'_> {
     fn check_unanswered(&self, update: &UpdateId) -> Result<(), String> {
         let before = matches!(
             self.run.updates.get(update),
-            Some(Update::Accepted { .. } | Update::Completed { .. })
+            Some(KnownUpdate::Accepted { .. } | KnownUpdate::Completed { .. })
         );
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was already accepted"));
         }
-        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected { .. }));
+        let rejected = matches!(self.run.updates.get(update), Some(KnownUpdate::Rejected { .. }));
         if rejected || self.rejected.contains(update) {
             return Err(format!("update {update} was already rejected"));
         }
@@ -321,7 +324,7 @@ fn check_upsert(
 ) -> Result<(), String> {
     let all = changed.get_or_insert_with(|| before.clone());
     let size = map_size(all).bytes;
-    apply::merge(all, changes);
+    payload::merge(all, changes);
     if map_size(all).bytes <= size {
         return Ok(());
     }

@@ -72,13 +72,7 @@ pub enum Input {
     /// A worker reports the result of an activity.
     ResolveActivity(ResolveActivity),
     /// A worker reports progress.
-    Heartbeat {
-        /// Number of the ActivityScheduled event.
-        scheduled: EventNumber,
-        start: u32,
-        /// Progress from which the next attempt may resume.
-        details: Payloads,
-    },
+    Heartbeat(Heartbeat),
     /// A worker leaves an attempt to be completed from outside: it is no longer lost with its
     /// worker.
     DetachAttempt {
@@ -88,6 +82,18 @@ pub enum Input {
     },
     /// The worker of an attempt is lost, and its grace period is over.
     LoseAttempt {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        start: u32,
+    },
+    /// The shard does not know whether the worker of an attempt is alive.
+    AwaitAttempt {
+        /// Number of the ActivityScheduled event.
+        scheduled: EventNumber,
+        start: u32,
+    },
+    /// The worker of an attempt is alive and has it.
+    PresentAttempt {
         /// Number of the ActivityScheduled event.
         scheduled: EventNumber,
         start: u32,
@@ -182,6 +188,18 @@ pub struct ResolveActivity {
     pub scheduled: EventNumber,
     pub start: u32,
     pub resolution: Resolution,
+}
+
+/// A sign of life of an attempt, with its progress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heartbeat {
+    /// Number of the ActivityScheduled event.
+    pub scheduled: EventNumber,
+    pub start: u32,
+    /// Progress from which the next attempt may resume.
+    pub details: Payloads,
+    /// Whether the shard has memory for the details until they are written.
+    pub room: bool,
 }
 
 /// Result of an attempt of an activity.

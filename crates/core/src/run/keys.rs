@@ -4,7 +4,9 @@
 //! nothing, even if the run has closed since. Keys of signals are stored with a digest of the
 //! request, keys of reschedules with the timer and a digest of the time that was asked for: reusing
 //! a key for another request is refused. The other operations have no content besides a reason. A
-//! new run numbers its timers from the start, so what reschedules asked for is not passed on.
+//! new run numbers its timers from the start, so what reschedules asked for is not passed on. The keys
+//! of terminations are passed on to every later run of the workflow id: a terminated run has no run
+//! that continues it, and a repeat that names no run finds the next one.
 //!
 //! Repair has no key, because it is idempotent.
 
@@ -129,9 +131,11 @@ impl Run {
             | Input::AdmitUpdate { .. }
             | Input::StartActivity(_)
             | Input::ResolveActivity(_)
-            | Input::Heartbeat { .. }
+            | Input::Heartbeat(_)
             | Input::DetachAttempt { .. }
             | Input::LoseAttempt { .. }
+            | Input::AwaitAttempt { .. }
+            | Input::PresentAttempt { .. }
             | Input::Due { .. }
             | Input::Deliver { .. }
             | Input::EffectAnswered { .. } => return Ok(false),
@@ -171,6 +175,19 @@ impl Run {
 
     fn taken_move(&self, key: &Key) -> Option<&TakenMove> {
         self.reschedule_keys.known.get(key)?.as_ref()
+    }
+
+    /// Keys of the terminations of this run and earlier ones of its workflow id, which the next run
+    /// knows too.
+    pub fn end_keys(&self, limits: &Limits) -> Vec<Key> {
+        let earlier = self.earlier_terminate_keys.iter();
+        let keys: Vec<_> = earlier.chain(&self.terminate_key).cloned().collect();
+        newest(&keys, limits, |key| key.as_str().len())
+    }
+
+    /// Whether the request that names no run, but has this key, has already ended an earlier run.
+    pub fn ended_earlier(&self, key: Option<&Key>) -> bool {
+        key.is_some_and(|key| self.earlier_terminate_keys.contains(key))
     }
 
     /// Whether the run has taken this signal, according to its key.

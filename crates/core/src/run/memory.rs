@@ -1,7 +1,7 @@
 //! How much memory a run takes, roughly: what users put into it counts, and a fixed amount for each
 //! item. Bounds on buffers and caches use it; no decision that is recorded depends on it.
 
-use super::{Activity, ActivityGiven, Admitted, GivenTask, Run, Update};
+use super::{Activity, ActivityGiven, Admitted, Beat, GivenTask, KnownUpdate, Run};
 use crate::{
     effect::{Action, Effect, RunOutcome},
     event::{ActivitySpec, Body, Fact, RunSpec, UpdateOutcome, UpdateRequest, WaitDetails},
@@ -46,7 +46,7 @@ impl Run {
 
     /// Bytes of the outcomes that are kept for repeats.
     pub(super) fn outcome_memory(&self) -> usize {
-        self.updates.values().map(Update::memory).sum()
+        self.updates.values().map(KnownUpdate::memory).sum()
     }
 
     /// Bytes of the inputs of pending activities.
@@ -86,13 +86,20 @@ impl ActivityGiven {
     }
 }
 
+impl Beat {
+    /// Bytes of its details, and of itself.
+    pub fn memory(&self) -> usize {
+        ITEM + self.details.as_ref().map_or(0, |details| size(details).memory())
+    }
+}
+
 impl Admitted {
     fn memory(&self) -> usize {
         ITEM + self.request.memory()
     }
 }
 
-impl Update {
+impl KnownUpdate {
     fn memory(&self) -> usize {
         match self {
             Self::Admitted(request) => request.memory(),

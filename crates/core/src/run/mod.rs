@@ -85,11 +85,13 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         }
         Input::StartActivity(start) => activity::start(draft, start),
         Input::ResolveActivity(resolution) => activity::resolve(draft, resolution),
-        Input::Heartbeat { scheduled, start, details } => {
-            activity::heartbeat(draft, scheduled, start, details)
-        }
+        Input::Heartbeat(beat) => activity::heartbeat(draft, beat),
         Input::DetachAttempt { scheduled, start } => activity::detach(draft, scheduled, start),
         Input::LoseAttempt { scheduled, start } => activity::lose(draft, scheduled, start),
+        Input::AwaitAttempt { scheduled, start } => {
+            activity::wait_for_worker(draft, scheduled, start)
+        }
+        Input::PresentAttempt { scheduled, start } => activity::present(draft, scheduled, start),
         Input::Due { timer } => due::handle(draft, timer),
         Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),
         Input::Deliver { source, action } => child::deliver(draft, source, action),

@@ -37,6 +37,8 @@ pub struct StartRun {
     pub parent: Option<Parent>,
     /// The topmost ancestor.
     pub root: Option<RunReference>,
+    /// Keys of the terminations of earlier runs of the workflow id.
+    pub terminate_keys: Vec<Key>,
     /// Initial inputs: carried over, or sent with the start.
     pub inputs: Vec<Body>,
     /// The schedule that the run is, if it is one.
@@ -61,6 +63,7 @@ impl StartRun {
             first_task_at: None,
             parent: None,
             root: None,
+            terminate_keys: Vec::new(),
             inputs: Vec::new(),
             schedule: None,
         }
@@ -117,6 +120,7 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
         first_task_at: start.first_task_at.filter(|at| *at > context.now),
         parent: start.parent,
         root: start.root,
+        terminate_keys: start.terminate_keys,
         schedule: start.schedule,
     }
 }
@@ -173,6 +177,7 @@ impl Run {
             pause_keys: Keys::default(),
             unpause_keys: Keys::default(),
             terminate_key: None,
+            earlier_terminate_keys: started.terminate_keys.clone(),
             outbox: Default::default(),
             effects: 0,
             schedule: started.schedule.clone(),

@@ -102,7 +102,7 @@ pub struct Run {
     /// Effects of external signals and cancels without a result, by the event that initiated them.
     pub externals: BTreeMap<EventNumber, u64>,
     /// Updates that have an event.
-    pub updates: BTreeMap<UpdateId, Update>,
+    pub updates: BTreeMap<UpdateId, KnownUpdate>,
     /// Updates that earlier runs of the chain completed.
     pub carried_updates: Vec<CompletedUpdate>,
     /// Keys of signals, oldest first.
@@ -116,6 +116,8 @@ pub struct Run {
     pub unpause_keys: Keys,
     /// Key of the termination.
     pub terminate_key: Option<Key>,
+    /// Keys of the terminations of earlier runs of the workflow id, oldest first.
+    pub earlier_terminate_keys: Vec<Key>,
     /// Effects on other workflows without an answer.
     pub outbox: BTreeMap<u64, Effect>,
     /// Number of effects so far.
@@ -158,7 +160,7 @@ pub enum Close {
     ContinuedAsNew,
 }
 
-/// Durable state of the workflow task. A started one is [`super::Turn`].
+/// Durable state of the workflow task. A started one is [`super::StartedTask`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Task {
     Idle,
@@ -251,6 +253,8 @@ pub struct Activity {
     pub heartbeat: Option<Payloads>,
     /// When the running attempt last wrote a heartbeat.
     pub heartbeat_at: Option<Timestamp>,
+    /// Since when the shard waits for the worker of the running attempt, if it does.
+    pub awaited_since: Option<Timestamp>,
     /// Whether code requested its cancellation.
     pub cancel_requested: bool,
     /// Whether its close is buffered.
@@ -290,7 +294,7 @@ pub struct Child {
 
 /// An update that has an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Update {
+pub enum KnownUpdate {
     /// Carried over from another run.
     Admitted(UpdateRequest),
     Accepted {
@@ -312,7 +316,7 @@ pub enum Update {
     },
 }
 
-impl Update {
+impl KnownUpdate {
     /// Whether it has reached a final state.
     pub const fn over(&self) -> bool {
         match self {

@@ -14,8 +14,8 @@
 use std::time::Duration;
 
 use super::{
-    CompleteTask, Context, Decision, Extent, FailTask, Refusal, Reply, Retry, Run, StartTask, Task,
-    Touch, Turn, buffer, close, commands, draft::Draft, update,
+    CompleteTask, Context, Decision, Extent, FailTask, Refusal, Reply, Retry, Run, StartTask,
+    StartedTask, Task, Touch, buffer, close, commands, draft::Draft, update,
 };
 use crate::{
     command::Ask,
@@ -71,14 +71,14 @@ pub(super) fn start(draft: Draft<'_>, start: StartTask) -> Result<Decision, Refu
     Ok(draft.finish(Reply::TaskGiven(Box::new(given))))
 }
 
-fn new_turn(run: &Run, context: &Context<'_>, start: StartTask) -> Turn {
+fn new_turn(run: &Run, context: &Context<'_>, start: StartTask) -> StartedTask {
     let limits = context.limits;
     let (scheduled, attempt) = match &run.task {
         Task::Idle => (None, 1),
         Task::Scheduled { number } => (Some(*number), 1),
         Task::Retry(retry) => (None, retry.attempt),
     };
-    Turn {
+    StartedTask {
         start: start.start,
         at: context.now,
         session: start.session,
@@ -104,7 +104,7 @@ fn long_history(run: &Run, limits: &Limits) -> bool {
 }
 
 /// The events that the turn's end will write first, as the worker sees them now.
-fn tail(run: &Run, limits: &Limits, turn: &Turn) -> Vec<Event> {
+fn tail(run: &Run, limits: &Limits, turn: &StartedTask) -> Vec<Event> {
     let mut bodies = Vec::new();
     if turn.scheduled.is_none() {
         let queue = run.spec.queue.clone();
@@ -118,7 +118,7 @@ fn tail(run: &Run, limits: &Limits, turn: &Turn) -> Vec<Event> {
     (run.last_event + 1..).zip(bodies).map(|(number, body)| Event { number, time, body }).collect()
 }
 
-fn started(turn: &Turn, scheduled: EventNumber) -> TaskStarted {
+fn started(turn: &StartedTask, scheduled: EventNumber) -> TaskStarted {
     TaskStarted {
         scheduled,
         start: turn.start,
@@ -203,7 +203,12 @@ fn terminate_full(mut draft: Draft<'_>) -> Decision {
     draft.finish(Reply::TaskRefused { cause: TaskFailureCause::Closed, message: reason })
 }
 
-fn refuse(draft: Draft<'_>, turn: Turn, cause: TaskFailureCause, message: String) -> Decision {
+fn refuse(
+    draft: Draft<'_>,
+    turn: StartedTask,
+    cause: TaskFailureCause,
+    message: String,
+) -> Decision {
     let failure = Failure { message: message.clone(), ..Failure::default() };
     let input = FailTask { start: turn.start, cause, failure, blocked: None };
     let mut decision = end_failed(draft, turn, input);
@@ -217,12 +222,12 @@ pub(super) fn fail(draft: Draft<'_>, input: FailTask) -> Result<Decision, Refusa
 }
 
 /// The first failure is an event; failures of its retries are notes.
-fn end_failed(mut draft: Draft<'_>, turn: Turn, input: FailTask) -> Decision {
+fn end_failed(mut draft: Draft<'_>, turn: StartedTask, input: FailTask) -> Decision {
     // Inputs that came meanwhile make the next task a normal one, so history must show this one.
     let retry_again = matches!(draft.run.task, Task::Retry(_)) && draft.run.buffer.is_empty();
     let blocked = input.blocked.is_some();
     if retry_again {
-        let Turn { attempt, build, .. } = turn;
+        let StartedTask { attempt, build, .. } = turn;
         let FailTask { cause, failure, blocked, .. } = input;
         let at = draft.now();
         let failed = TaskAttemptFailed { attempt, at, cause, failure, build, blocked };
@@ -231,7 +236,7 @@ fn end_failed(mut draft: Draft<'_>, turn: Turn, input: FailTask) -> Decision {
         let scheduled = write_start(&mut draft, &turn);
         let started = draft.run.last_event;
         let FailTask { cause, failure, blocked, .. } = input;
-        let Turn { identity, build, .. } = turn;
+        let StartedTask { identity, build, .. } = turn;
         draft.event(TaskFailed { scheduled, started, cause, failure, identity, build, blocked });
     }
     end_turn(draft, blocked)
@@ -261,7 +266,7 @@ pub(super) fn lose(draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal
     Ok(end_turn(draft, false))
 }
 
-/// The run was read from the store: a start that was under way is gone.
+/// The run was read from the store: a start in flight is gone.
 pub(super) fn recover(draft: Draft<'_>) -> Decision {
     end_turn(draft, false)
 }
@@ -295,12 +300,12 @@ pub(super) fn abandon_turn(draft: &mut Draft<'_>, cause: TaskFailureCause) {
     }
     let scheduled = write_start(draft, &turn);
     let started = draft.run.last_event;
-    let Turn { identity, build, .. } = turn;
+    let StartedTask { identity, build, .. } = turn;
     draft.event(TaskFailed { scheduled, started, cause, identity, build, ..TaskFailed::default() });
 }
 
 /// Writes TaskScheduled, if it was kept in memory, and TaskStarted with the time the worker saw.
-fn write_start(draft: &mut Draft<'_>, turn: &Turn) -> EventNumber {
+fn write_start(draft: &mut Draft<'_>, turn: &StartedTask) -> EventNumber {
     let scheduled = turn.scheduled.unwrap_or_else(|| {
         let queue = draft.run.spec.queue.clone();
         let timeout = draft.run.task_timeout(draft.context.limits);
@@ -389,7 +394,7 @@ impl Run {
         self.blocked().is_some()
     }
 
-    fn current_turn(&self, start: StartId) -> Result<Turn, Refusal> {
+    fn current_turn(&self, start: StartId) -> Result<StartedTask, Refusal> {
         self.volatile.turn.clone().filter(|turn| turn.start == start).ok_or(Refusal::StaleTask)
     }
 

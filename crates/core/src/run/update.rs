@@ -14,7 +14,7 @@
 //! An update that was carried over from another run is admitted by an event, so its rejection is a
 //! note, which is kept for repeats too.
 
-use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
+use super::{Admitted, Decision, KnownUpdate, Refusal, Reply, Run, draft::Draft};
 use crate::{
     digest::Digest,
     event::{Event, Fact, UpdateAccepted, UpdateCompleted, UpdateOutcome, UpdateRequest},
@@ -76,8 +76,12 @@ pub(super) fn admit(
 pub(super) fn accept(draft: &mut Draft<'_>, update: UpdateId, request: UpdateRequest) -> Fact {
     let admitted = draft.run.volatile.admitted.remove(&update).map(|admitted| admitted.request);
     let carried = match draft.run.updates.get(&update) {
-        Some(Update::Admitted(request)) => Some(request.clone()),
-        Some(Update::Accepted { .. } | Update::Completed { .. } | Update::Rejected { .. })
+        Some(KnownUpdate::Admitted(request)) => Some(request.clone()),
+        Some(
+            KnownUpdate::Accepted { .. }
+            | KnownUpdate::Completed { .. }
+            | KnownUpdate::Rejected { .. },
+        )
         | None => None,
     };
     UpdateAccepted { update, request: admitted.or(carried).unwrap_or(request) }.into()
@@ -93,8 +97,11 @@ pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: UpdateOutco
         UpdateOutcome::Failed(failure) => UpdateOutcome::Failed(fit(limits, &update, failure)),
     };
     let accepted = match draft.run.updates.get(&update) {
-        Some(Update::Accepted { number, .. }) => *number,
-        Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. }) | None => 0,
+        Some(KnownUpdate::Accepted { number, .. }) => *number,
+        Some(
+            KnownUpdate::Admitted(_) | KnownUpdate::Completed { .. } | KnownUpdate::Rejected { .. },
+        )
+        | None => 0,
     };
     UpdateCompleted { update, accepted, outcome }.into()
 }
@@ -127,7 +134,7 @@ fn too_large(update: &UpdateId, problem: &InvalidField) -> Failure {
 pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
     let run = &*draft.run;
     let in_memory = sent.iter().filter(|update| run.volatile.admitted.contains_key(update));
-    let carried = run.updates.iter().filter(|(_, stage)| matches!(stage, Update::Admitted(_)));
+    let carried = run.updates.iter().filter(|(_, stage)| matches!(stage, KnownUpdate::Admitted(_)));
     let rejected = draft.rejected_updates();
     let unanswered: Vec<_> = in_memory
         .chain(carried.map(|(update, _)| update))
@@ -151,10 +158,10 @@ impl Run {
     pub fn update_stage(&self, update: &UpdateId) -> Option<Stage> {
         let carried = || self.carried_updates.iter().find(|carried| carried.update == *update);
         match self.updates.get(update) {
-            Some(Update::Admitted(_)) => Some(Stage::Admitted),
-            Some(Update::Accepted { .. }) => Some(Stage::Accepted),
-            Some(Update::Completed { outcome, .. }) => Some(Stage::Completed(outcome.clone())),
-            Some(Update::Rejected { failure, .. }) => Some(Stage::Rejected(failure.clone())),
+            Some(KnownUpdate::Admitted(_)) => Some(Stage::Admitted),
+            Some(KnownUpdate::Accepted { .. }) => Some(Stage::Accepted),
+            Some(KnownUpdate::Completed { outcome, .. }) => Some(Stage::Completed(outcome.clone())),
+            Some(KnownUpdate::Rejected { failure, .. }) => Some(Stage::Rejected(failure.clone())),
             None if self.volatile.admitted.contains_key(update) => Some(Stage::Admitted),
             None => carried().map(|carried| Stage::CompletedIn(carried.run)),
         }
@@ -189,16 +196,16 @@ impl Run {
         match &event.body.fact {
             Fact::UpdateAdmitted(admitted) => {
                 let request = admitted.request.clone();
-                self.updates.insert(admitted.update.clone(), Update::Admitted(request));
+                self.updates.insert(admitted.update.clone(), KnownUpdate::Admitted(request));
             }
             Fact::UpdateAccepted(accepted) => {
                 let asked = accepted.request.digest();
-                let update = Update::Accepted { number: event.number, asked };
+                let update = KnownUpdate::Accepted { number: event.number, asked };
                 self.updates.insert(accepted.update.clone(), update);
             }
             Fact::UpdateCompleted(completed) => {
                 let asked = self.asked_for(&completed.update);
-                let update = Update::Completed { outcome: completed.outcome.clone(), asked };
+                let update = KnownUpdate::Completed { outcome: completed.outcome.clone(), asked };
                 self.updates.insert(completed.update.clone(), update);
             }
             _ => {}
@@ -207,11 +214,11 @@ impl Run {
 
     pub(super) fn apply_rejected(&mut self, update: &UpdateId, failure: &Failure) {
         let (failure, asked) = (failure.clone(), self.asked_for(update));
-        self.updates.insert(update.clone(), Update::Rejected { failure, asked });
+        self.updates.insert(update.clone(), KnownUpdate::Rejected { failure, asked });
     }
 
     /// Digest of the request of an update that has an event.
     fn asked_for(&self, update: &UpdateId) -> Digest {
-        self.updates.get(update).map(Update::asked).unwrap_or_default()
+        self.updates.get(update).map(KnownUpdate::asked).unwrap_or_default()
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Clone, Debug, Default)]
 pub struct Volatile {
-    pub turn: Option<Turn>,
+    pub turn: Option<StartedTask>,
     /// Whether the last task requested another one, and nothing else did.
     pub forced: bool,
     /// Updates that code has neither accepted nor rejected, in order of arrival.
@@ -25,8 +25,8 @@ pub struct Volatile {
     /// After lost starts: when the task is handed out again at the earliest.
     pub task_not_before: Option<Timestamp>,
     /// Last heartbeats of running attempts.
-    pub heartbeats: BTreeMap<EventNumber, Beat>,
-    /// Heartbeats before this time could not be received, so timeouts count from here.
+    pub heartbeats: UnwrittenBeats,
+    /// UnwrittenBeats before this time could not be received, so timeouts count from here.
     pub watched_since: Timestamp,
     /// Parts that the last decisions changed, until [`super::Run::take_touched`].
     pub touched: BTreeSet<Touch>,
@@ -36,8 +36,44 @@ pub struct Volatile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beat {
     pub at: Timestamp,
-    /// Progress from which the next attempt may resume.
-    pub details: Payloads,
+    /// Progress from which the next attempt may resume. `None` if the last that was written is all there
+    /// is.
+    pub details: Option<Payloads>,
+}
+
+/// Last unwritten heartbeats of running attempts, by the number of the ActivityScheduled event.
+#[derive(Clone, Debug, Default)]
+pub struct UnwrittenBeats {
+    beats: BTreeMap<EventNumber, Beat>,
+    /// Bytes of memory of all of them.
+    memory: usize,
+}
+
+impl UnwrittenBeats {
+    pub fn get(&self, scheduled: EventNumber) -> Option<&Beat> {
+        self.beats.get(&scheduled)
+    }
+
+    pub(super) fn insert(&mut self, scheduled: EventNumber, beat: Beat) {
+        self.memory += beat.memory();
+        let old = self.beats.insert(scheduled, beat);
+        self.memory -= old.map_or(0, |old| old.memory());
+    }
+
+    pub(super) fn remove(&mut self, scheduled: EventNumber) -> Option<Beat> {
+        let beat = self.beats.remove(&scheduled)?;
+        self.memory -= beat.memory();
+        Some(beat)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.beats.is_empty()
+    }
+
+    /// Bytes of memory of all of them.
+    pub const fn memory(&self) -> usize {
+        self.memory
+    }
 }
 
 /// An update that code has neither accepted nor rejected.
@@ -52,7 +88,7 @@ pub struct Admitted {
 
 /// A started workflow task. Its TaskStarted event is written when it closes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct StartedTask {
     pub start: StartId,
     /// When it started by the clock; its timeout counts from here. The worker sees the time of history, which
     /// may be later, because time does not run backwards there.

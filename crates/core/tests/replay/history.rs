@@ -52,6 +52,7 @@ impl History {
             first_task_at: None,
             parent: None,
             root: None,
+            terminate_keys: Vec::new(),
             schedule: None,
         })
     }

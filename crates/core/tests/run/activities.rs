@@ -9,7 +9,7 @@ use abide_core::{
     failure::{Failure, FailureKind},
     note::Note,
     retry::{RetryPolicy, RetryState},
-    run::{Input, Phase, Refusal, Reply, Resolution},
+    run::{Heartbeat, Input, Phase, Refusal, Reply, Resolution, TimerKey},
 };
 
 use crate::{build::*, world::World};
@@ -334,15 +334,30 @@ fn heartbeats_are_written_now_and_then() {
     assert_eq!(world.heartbeat("a", "3").names, ["Heartbeat"]);
 }
 
-/// Memory would have to keep it as long as the attempt runs.
+/// It is a sign of life, and the next attempt goes on from the details before.
 #[test]
-fn a_large_heartbeat_is_written_at_once() {
-    let mut world = started(|_| {});
-    let large = "1".repeat(world.limits.heartbeat_bytes);
-    for _ in 0..2 {
-        assert_eq!(world.heartbeat("a", &large).names, ["Heartbeat"]);
+fn a_heartbeat_without_room_is_neither_written_nor_kept() {
+    for (kept, resumed) in [(None, "1"), (Some("2"), "2")] {
+        let mut world = started(|spec| {
+            retried(spec);
+            spec.heartbeat = Some(seconds(10));
+        });
+        assert_eq!(world.heartbeat_with_room("a", "1", false).names, ["Heartbeat"], "the first");
+        world.pass(2);
+        if let Some(details) = kept {
+            world.heartbeat("a", details);
+        }
+        let before = world.run.volatile.heartbeats.memory();
+        world.pass(2);
+        let large = "3".repeat(1 << 20);
+        assert!(world.heartbeat_with_room("a", &large, false).names.is_empty());
+        assert!(world.run.volatile.heartbeats.memory() <= before + 1_000);
+        let checked = world.run.next_check_at(&TimerKey::Activity(world.scheduled("a")));
+        assert_eq!(checked, Some(world.now.saturating_add(seconds(10))), "it is alive");
+        world.fail_activity("a");
+        assert_eq!(world.activity("a").heartbeat, Some(payloads(resumed)));
+        assert_eq!(world.run.volatile.heartbeats.memory(), 0);
     }
-    assert!(world.run.volatile.heartbeats.is_empty());
 }
 
 /// Whatever the attempt before it wrote a moment ago.
@@ -388,7 +403,7 @@ fn a_crash_costs_only_heartbeats_that_were_not_written() {
 fn empty_heartbeats_survive() {
     let mut world = started(retried);
     let details = Vec::new();
-    world.take(Input::Heartbeat { scheduled: 5, start: 1, details });
+    world.take(Input::Heartbeat(Heartbeat { scheduled: 5, start: 1, details, room: true }));
     world.crash();
     assert_eq!(world.activity("a").heartbeat, Some(Vec::new()));
 }
@@ -396,8 +411,8 @@ fn empty_heartbeats_survive() {
 #[test]
 fn a_heartbeat_of_another_attempt_is_refused() {
     let mut world = started(|_| {});
-    let beat = Input::Heartbeat { scheduled: 5, start: 2, details: Vec::new() };
-    assert_eq!(world.refused(beat), Refusal::StaleAttempt);
+    let beat = Heartbeat { scheduled: 5, start: 2, details: Vec::new(), room: true };
+    assert_eq!(world.refused(Input::Heartbeat(beat)), Refusal::StaleAttempt);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use abide_core::{
     event::{Condition, Delivery, DeliveryFailure, Fact, Mover},
     ids::EventNumber,
     retry::{RetryPolicy, RetryState},
-    run::{GivenTask, Input, Refusal, Resolution, ResolveActivity, StartActivity},
+    run::{GivenTask, Heartbeat, Input, Refusal, Resolution, ResolveActivity, StartActivity},
 };
 use abide_program::{Activity, Child, Node, OnCancel, Program};
 use proptest::{collection::vec, option, prelude::*};
@@ -235,7 +235,8 @@ impl Play {
                 let scheduled = activity(choice)?;
                 let details = payloads(&choice.to_string());
                 let start = run.activities[&scheduled].starts;
-                Input::Heartbeat { scheduled, start, details }
+                let room = choice.is_multiple_of(2);
+                Input::Heartbeat(Heartbeat { scheduled, start, details, room })
             }
             Happening::Effect(choice) => {
                 let number = pick(run.outbox.keys(), choice)?;

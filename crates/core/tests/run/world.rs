@@ -13,9 +13,9 @@ use abide_core::{
     note::{Note, Record},
     payload::Extension,
     run::{
-        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Refusal, Reply,
-        RescheduleTimer, Resolution, ResolveActivity, Run, Signal, Stage, StartActivity, StartRun,
-        StartTask, TimerKey,
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Heartbeat, Input, Refusal,
+        Reply, RescheduleTimer, Resolution, ResolveActivity, Run, Signal, Stage, StartActivity,
+        StartRun, StartTask, TimerKey,
     },
     time::Timestamp,
 };
@@ -440,9 +440,18 @@ impl World {
     }
 
     pub(crate) fn heartbeat(&mut self, activity: &str, details: &str) -> Took {
+        self.heartbeat_with_room(activity, details, true)
+    }
+
+    pub(crate) fn heartbeat_with_room(
+        &mut self,
+        activity: &str,
+        details: &str,
+        room: bool,
+    ) -> Took {
         let (scheduled, start) = (self.scheduled(activity), self.activity(activity).starts);
         let details = crate::build::payloads(details);
-        self.take(Input::Heartbeat { scheduled, start, details })
+        self.take(Input::Heartbeat(Heartbeat { scheduled, start, details, room }))
     }
 
     /// The pending activity.

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use abide::{ActivityContext, ActivityError, ClientError, Context, RetryPolicy, join_all};
-use abide_core::failure::Failure;
+use abide::{ActivityContext, ActivityError, ClientError, Context, Failure, RetryPolicy, join_all};
 use abide_embedded::Embedded;
 use abide_sdk::{activities, activity, workflow};
 
@@ -149,9 +148,9 @@ async fn a_failure_that_is_too_large_is_told_in_short() {
         panic!("the run did not fail");
     };
     let mut chain = failure.chain();
-    let declined = |failure: &&Failure| failure.error_type == "Declined";
+    let declined = |failure: &&Failure| failure.error_type() == "Declined";
     let told = chain.find(declined).expect("the error keeps its type");
-    assert!(told.message.starts_with("no no no"), "{}", told.message);
+    assert!(told.message().starts_with("no no no"), "{}", told.message());
     running.stop().await;
 }
 

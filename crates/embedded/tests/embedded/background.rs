@@ -70,6 +70,20 @@ async fn who_waits_for_a_result_is_told_that_the_worker_failed() {
     assert_eq!(after.result().await, Err(failed));
 }
 
+/// The run does not exist yet when the call looks for its worker.
+#[tokio::test(start_paused = true)]
+async fn who_starts_a_run_with_an_update_is_told_that_the_worker_failed_before() {
+    let engine = Embedded::in_memory().await;
+    let client = engine.client();
+    let reason = wrong(&engine).spawn().await.unwrap_err().to_string();
+    let failed = ClientError::WorkerFailed { queue: "default".into(), reason };
+    let both = client.start::<Hello>("one", "Ada").with_update_untyped("rename", Vec::new());
+    assert_eq!(both.await.map(|_| ()), Err(failed));
+    let elsewhere = client.start::<Hello>("two", "Ada").queue("other");
+    let both = elsewhere.with_update_untyped("rename", Vec::new()).into_future();
+    timeout(Duration::from_secs(120), both).await.map(|_| ()).unwrap_err();
+}
+
 #[tokio::test]
 async fn a_failed_worker_is_forgotten_when_another_serves_its_queue() {
     let engine = Embedded::in_memory().await;

@@ -147,7 +147,7 @@ async fn the_failure_of_an_activity_fails_the_run() {
         panic!("the run did not fail");
     };
     let chain = failure.chain();
-    let messages: Vec<_> = chain.map(|failure| failure.message.as_str()).collect();
+    let messages: Vec<_> = chain.map(|failure| failure.message()).collect();
     assert!(messages.iter().any(|text| text.contains("the shop is closed")), "{messages:?}");
     running.stop().await;
 }
@@ -180,7 +180,7 @@ async fn code_that_panics_is_reported_and_leaves_the_run_open() {
     let description = handle.describe().await.unwrap();
     assert_eq!(description.status, RunStatus::Running);
     let trouble = description.trouble.unwrap();
-    assert!(trouble.failure.message.contains("the code is broken"), "{trouble:?}");
+    assert!(trouble.failure.message().contains("the code is broken"), "{trouble:?}");
     handle.terminate("it never works").await.unwrap();
     let error = handle.result().await.unwrap_err();
     assert_eq!(error, ClientError::RunTerminated("it never works".into()));
@@ -194,7 +194,7 @@ async fn a_worker_that_lacks_the_workflow_says_what_it_has() {
     let handle = engine.client().start::<Countdown>("countdown", 1).await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let trouble = handle.describe().await.unwrap().trouble.unwrap();
-    let message = trouble.failure.message;
+    let message = trouble.failure.message();
     assert!(message.contains("Countdown is not registered"), "{message}");
     assert!(message.ends_with("it has: Hello"), "{message}");
     running.stop().await;

@@ -1,7 +1,7 @@
 //! A run whose code has changed is blocked, reports why, and continues with code that fits.
 
-use abide::{ClientError, Context};
-use abide_core::{event::Fact, list::RunStatus};
+use abide::{ClientError, Context, list::RunStatus};
+use abide_core::event::Fact;
 use abide_embedded::Embedded;
 use abide_sdk::{activity, workflow};
 
@@ -63,7 +63,7 @@ async fn a_blocked_run_goes_on_with_the_right_build() {
     let description = handle.describe().await.unwrap();
     assert_eq!(description.status, RunStatus::ReplayBlocked);
     let trouble = description.trouble.unwrap();
-    let message = &trouble.failure.message;
+    let message = trouble.failure.message();
     assert!(message.contains("takes a different step than the history"), "{message}");
     assert!(trouble.blocked.unwrap().expected.contains("Timer"));
     let error = handle.query(Order::STATUS, ()).await.unwrap_err();

@@ -8,12 +8,11 @@ use std::{
 
 use abide::{
     Client, ClientError, Context, Worker, WorkerError,
+    list::RunStatus,
     transport::{Given, Session},
 };
 use abide_core::{
     dispatch::{Dispatch, QueueKey, WorkKind, Worker as Named},
-    list::RunStatus,
-    operation::CallError,
     run::Refusal,
 };
 use abide_embedded::Embedded;
@@ -88,7 +87,7 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     let handle = client.start::<Tally>("another", ()).await.unwrap();
     handle.terminate("enough").await.unwrap();
     let other = handle.terminate("of something else").await.unwrap_err();
-    assert_eq!(other, ClientError::Refused(Refusal::RunClosed));
+    assert_eq!(other, ClientError::Refused(Refusal::RunClosed.into()));
     running.stop().await;
 }
 
@@ -148,10 +147,10 @@ async fn a_worker_of_an_unknown_namespace_is_refused() {
     let client = engine.client().with_namespace("elsewhere");
     let life = worker(&client, &Gate::new()).build_id("test").run_until(pending::<()>());
     let refused = timeout(Duration::from_secs(10), life).await.unwrap().unwrap_err();
-    let WorkerError::Refused(CallError::Invalid(invalid)) = refused else {
+    let WorkerError::Refused(ClientError::Invalid { problem, .. }) = refused else {
         panic!("not refused: {refused}");
     };
-    assert!(invalid.problem.contains("known namespaces: default"), "{invalid}");
+    assert!(problem.contains("known namespaces: default"), "{problem}");
 }
 
 async fn connect(engine: &Embedded, name: &str) -> Box<dyn Session> {

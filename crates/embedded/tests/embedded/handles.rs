@@ -1,8 +1,7 @@
 //! What the macro gives to clients: handles whose methods are the messages of the workflow, and
 //! functions that start it.
 
-use abide::{ClientError, Context, client::WorkflowHandle};
-use abide_core::operation::ConflictPolicy;
+use abide::{ClientError, ConflictPolicy, Context, client::WorkflowHandle};
 use abide_embedded::Embedded;
 use abide_sdk::workflow;
 

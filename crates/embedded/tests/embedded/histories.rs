@@ -83,7 +83,7 @@ async fn a_task_whose_history_is_refused_fails_aloud() {
     handle.signal(Patient::GO, "on").await.unwrap();
     until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let trouble = handle.describe().await.unwrap().trouble.unwrap();
-    assert!(trouble.failure.message.contains("a page is torn"), "{trouble:?}");
+    assert!(trouble.failure.message().contains("a page is torn"), "{trouble:?}");
     running.stop().await;
 }
 

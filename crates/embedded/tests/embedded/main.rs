@@ -20,6 +20,7 @@ mod log;
 mod messages;
 mod others;
 mod restarts;
+mod searching;
 mod unsteady;
 mod waits;
 mod world;

@@ -1,7 +1,7 @@
 //! Signals, queries and updates.
 
-use abide::{ClientError, Context, client::Client};
-use abide_core::{event::Fact, operation::ConflictPolicy, run::Refusal};
+use abide::{ClientError, ConflictPolicy, Context, client::Client};
+use abide_core::{event::Fact, run::Refusal};
 use abide_embedded::Embedded;
 use abide_sdk::workflow;
 
@@ -83,8 +83,8 @@ async fn an_unknown_query_is_told_the_known_ones() {
     let cart = client.start::<Cart>("cart", ()).await.unwrap();
     let error = cart.query_untyped("price", Vec::new()).await.unwrap_err();
     let ClientError::QueryFailed(failure) = error else { panic!("{error}") };
-    assert!(failure.message.contains("price"), "{}", failure.message);
-    assert!(failure.message.contains("count"), "{}", failure.message);
+    assert!(failure.message().contains("price"), "{}", failure.message());
+    assert!(failure.message().contains("count"), "{}", failure.message());
     running.stop().await;
 }
 
@@ -96,10 +96,10 @@ async fn updates_are_refused_or_have_an_outcome() {
     assert_eq!(cart.update(Cart::REPLACE, (0, "cocoa")).await.unwrap(), "tea");
     let rejected = cart.update(Cart::REPLACE, (0, String::new())).await.unwrap_err();
     let ClientError::UpdateRejected(failure) = rejected else { panic!("{rejected}") };
-    assert_eq!(failure.message, "an item has a name");
+    assert_eq!(failure.message(), "an item has a name");
     let failed = cart.update(Cart::REPLACE, (9, "x")).await.unwrap_err();
     let ClientError::UpdateFailed(failure) = failed else { panic!("{failed}") };
-    assert_eq!(failure.message, "there is no such item");
+    assert_eq!(failure.message(), "there is no such item");
     running.stop().await;
 }
 
@@ -141,7 +141,7 @@ async fn what_operators_do_takes_effect_once_per_key() {
     cart.terminate("closed").key("evening").await.unwrap();
     cart.terminate("closed").key("evening").await.unwrap();
     let error = cart.terminate("closed").await.unwrap_err();
-    assert_eq!(error, ClientError::Refused(Refusal::RunClosed));
+    assert_eq!(error, ClientError::Refused(Refusal::RunClosed.into()));
     let paused = |fact: &Fact| matches!(fact, Fact::RunPaused(_));
     let history = cart.history().await.unwrap();
     assert_eq!(history.iter().filter(|event| paused(event.fact())).count(), 1);
@@ -152,13 +152,13 @@ async fn what_operators_do_takes_effect_once_per_key() {
 async fn bad_requests_name_the_field() {
     let (_engine, client, running) = shop().await;
     let error = client.start::<Cart>("", ()).await.unwrap_err();
-    let ClientError::Invalid(invalid) = &error else { panic!("{error}") };
-    assert_eq!(invalid.problem, "is empty");
+    let ClientError::Invalid { problem, .. } = &error else { panic!("{error}") };
+    assert_eq!(problem, "is empty");
     let error = client.handle::<Cart>("nobody").signal(Cart::PAY, 1).await.unwrap_err();
     assert_eq!(error, ClientError::NotFound);
     let elsewhere = client.with_namespace("elsewhere");
     let error = elsewhere.start::<Cart>("cart", ()).await.unwrap_err();
-    let ClientError::Invalid(invalid) = &error else { panic!("{error}") };
-    assert_eq!(invalid.field, "namespace");
+    let ClientError::Invalid { field, .. } = &error else { panic!("{error}") };
+    assert_eq!(field, "namespace");
     running.stop().await;
 }

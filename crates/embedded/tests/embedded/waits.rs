@@ -3,12 +3,11 @@
 
 use abide::{
     ClientError, Context, Outcome,
-    client::WaitsFollower,
+    client::{RefusalKind, WaitsFollower},
     condition,
     list::{Wait, WaitEnd, WaitFilter, WaitKind},
     workflow,
 };
-use abide_core::run::Refusal;
 use abide_embedded::{Embedded, clock::Clock};
 
 use crate::world::{Running, advance, manual_clock, seconds};
@@ -98,7 +97,8 @@ async fn a_wait_is_listed_moved_and_followed() {
     assert_eq!((wait.kind, wait.name.as_str(), wait.timer), (WaitKind::Signal, "ship", None));
     assert_eq!((wait.until, wait.subject.as_str()), (None, ""));
     let endless = handle.reschedule_wait(wait.key, later).await.unwrap_err();
-    assert!(matches!(endless, ClientError::Refused(Refusal::NoDeadline(_))), "{endless:?}");
+    let ClientError::Refused(endless) = endless else { panic!("{endless:?}") };
+    assert_eq!(endless.kind(), RefusalKind::NoDeadline);
     handle.signal(Order::SHIP, ()).await.unwrap();
     while follower.next().await.unwrap().is_some() {}
     assert_eq!(handle.result().await.unwrap(), "shipped");

@@ -1,24 +1,23 @@
 //! A driver whose node woke up after its lease was over, before the lease has looked at the clock.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     future::ready,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use abide_core::{
-    dispatch::{QueueKey, WorkKind, Worker},
+    dispatch::{Given, QueueKey, WorkKind, Worker},
     event::RunSpec,
     ids::{RunId, WorkflowKey},
     limits::Limits,
-    operation::{ConflictPolicy, RunOperation, Start},
-    report::Report,
+    operation::{AnyAnswer, ConflictPolicy, RunOperation, Start},
+    report::{Report, ReportAnswer},
 };
 use abide_shard::{
     lease::LeaseOptions,
     message::{Offer, Work},
-    node::Given,
 };
 use abide_store::memory::MemoryStore;
 use tokio::sync::oneshot;
@@ -93,10 +92,14 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     let credit = (queue.clone(), worker.clone());
     node.tell(NodeInput::Credit { stream, queue: credit.0, worker: credit.1, credits: 1 });
 
-    let driver = Driver::new(shard, Arc::clone(&node), node.serve(shard));
+    let (sender, mut ended) = mpsc::unbounded_channel();
+    let (driver, posts) = Driver::new(Arc::clone(&node), sender);
+    node.serve(shard, posts);
+    let driver = tokio::spawn(driver.run());
     let (answer, reply) = oneshot::channel();
     node.post(shard, Post::Ask(1, Box::new(start(&workflow).into()), answer));
-    assert_eq!(driver.run().await, shard, "the shard closes by itself");
+    assert_eq!(ended.recv().await, Some(shard), "the shard closes by itself");
+    driver.abort();
 
     let (reply, _) = reply.await.expect("the caller is told");
     assert!(matches!(reply, Err(CallError::Reset)), "{reply:?}");

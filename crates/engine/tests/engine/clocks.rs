@@ -1,17 +1,11 @@
 //! An engine whose clock is set forward and back again.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use abide_core::{run::Close, time::Timestamp};
+use abide_core::run::Close;
 use abide_engine::{
     Engine, Options,
-    clock::{Clock, Sleep, SystemClock},
+    clock::{AheadClock, Clock, SystemClock},
 };
 use abide_program::Node;
 use abide_store::memory::MemoryStore;
@@ -21,43 +15,9 @@ use crate::support::{closed, connect, history, programs, start, work, workflow};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The system clock, ahead by this number of milliseconds.
-#[derive(Default)]
-struct SetClock(AtomicU64);
-
-impl SetClock {
-    fn set_ahead(&self, by: Duration) {
-        self.0.store(u64::try_from(by.as_millis()).expect("it is short"), SeqCst);
-    }
-
-    fn ahead(&self) -> Duration {
-        Duration::from_millis(self.0.load(SeqCst))
-    }
-
-    /// The time of the system clock when this clock shows `at`.
-    fn by_the_system(&self, at: Timestamp) -> Timestamp {
-        let since = at.saturating_since(Timestamp::EPOCH);
-        if at.is_never() { at } else { Timestamp::EPOCH.saturating_add(since - self.ahead()) }
-    }
-}
-
-impl Clock for SetClock {
-    fn now(&self) -> Timestamp {
-        SystemClock.now().saturating_add(self.ahead())
-    }
-
-    fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
-        SystemClock.sleep_until(self.by_the_system(until))
-    }
-
-    fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
-        SystemClock.suffices(sleep, self.by_the_system(until))
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_starts_after_the_clock_was_set_back_has_the_true_time_and_sleeps_no_longer() {
-    let clock = Arc::new(SetClock::default());
+    let clock = Arc::new(AheadClock::default());
     let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
     let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), options));
     let programs = programs([("nap", vec![Node::Sleep(Duration::from_millis(300))])]);

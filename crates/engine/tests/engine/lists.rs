@@ -76,11 +76,11 @@ async fn a_page_of_large_runs_is_bounded_by_bytes() {
     let (mut filter, mut pages) = (RunFilter::default(), Vec::new());
     loop {
         let asked = ListRuns { filter: filter.clone(), limit: None };
-        let RunRows { rows, more } = ask(&engine, asked).await.expect("a page");
+        let RunRows { rows, next } = ask(&engine, asked).await.expect("a page");
         pages.push(rows.len());
-        match rows.last() {
-            Some(last) if more => filter.after = Some(last.position()),
-            _ => break,
+        filter.after = next;
+        if next.is_none() {
+            break;
         }
     }
     assert_eq!(pages, [4, 4, 1], "four rows fill a page");
@@ -92,12 +92,16 @@ async fn listed(engine: &Engine, mut filter: RunFilter) -> u64 {
     let mut listed = 0;
     loop {
         let asked = ListRuns { filter: filter.clone(), limit: None };
-        let RunRows { rows, more } = ask(engine, asked).await.expect("a page");
+        let RunRows { rows, next } = ask(engine, asked).await.expect("a page");
         listed += u64::try_from(rows.len()).expect("few rows");
-        assert!(rows.len() == 3 || !more, "a page of {} rows with more to come", rows.len());
-        match rows.last() {
-            Some(last) if more => filter.after = Some(last.position()),
-            _ => return listed,
+        assert!(
+            rows.len() == 3 || next.is_none(),
+            "a page of {} rows with more to come",
+            rows.len()
+        );
+        filter.after = next;
+        if next.is_none() {
+            return listed;
         }
     }
 }

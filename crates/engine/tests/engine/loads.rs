@@ -10,7 +10,12 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{limits::Limits, operation::Describe};
+use abide_core::{
+    event::SignalReceived,
+    limits::Limits,
+    operation::{Describe, Signal},
+    payload::Payload,
+};
 use abide_engine::{Engine, Options};
 use abide_store::{
     Batch, CommitError, Pending, Store,
@@ -18,9 +23,12 @@ use abide_store::{
     memory::MemoryStore,
 };
 use futures_util::future::join_all;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
-use crate::support::{ask, start, target};
+use crate::support::{ask, start, start_call, target};
 
 const RUNS: usize = 40;
 
@@ -88,6 +96,75 @@ async fn large_runs_are_loaded_a_few_at_a_time() {
     assert!(described.iter().all(Result::is_ok), "{described:?}");
     assert_eq!(store.loads.load(SeqCst), RUNS);
     engine.shutdown().await;
+}
+
+/// Counts loads, and holds all commits back while the gate is closed.
+struct SlowStore {
+    kept: MemoryStore,
+    loads: AtomicUsize,
+    gate: watch::Sender<bool>,
+}
+
+impl Forward for SlowStore {
+    fn target(&self) -> &dyn Store {
+        &self.kept
+    }
+
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        Box::pin(async move {
+            // The sender lives as long as the store.
+            drop(self.gate.subscribe().wait_for(|open| *open).await);
+            self.kept.commit(batch).await
+        })
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        if matches!(read, Read::Load) {
+            self.loads.fetch_add(1, SeqCst);
+        }
+        answer
+    }
+}
+
+/// A run with writes that are not durable cannot leave memory, so the others wait for it.
+#[tokio::test]
+async fn large_runs_are_loaded_as_fast_as_they_are_written() {
+    for (bytes, at_once) in [(200_000, LOADS), (100, RUNS)] {
+        let (kept, loads, gate) = Default::default();
+        let store = Arc::new(SlowStore { kept, loads, gate });
+        store.gate.send_replace(true);
+        let ids: Vec<_> = (0..RUNS).map(|number| format!("run-{number}")).collect();
+        let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+        for id in &ids {
+            let mut call = start_call(id, "any");
+            call.spec.input = vec![Payload::new(vec![7; bytes])];
+            ask(&engine, call).await.expect("it starts");
+        }
+        engine.shutdown().await;
+        let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+        engine.ready().await;
+        store.gate.send_replace(false);
+        let signal = |id: &String| {
+            let signal = SignalReceived { name: "any".into(), ..SignalReceived::default() };
+            Signal { target: target(id), signal, extension: Default::default() }
+        };
+        let all = join_all(ids.iter().map(|id| ask(&engine, signal(id))));
+        let stuck = async {
+            while store.loads.load(SeqCst) < at_once {
+                tokio::task::yield_now().await;
+            }
+            // Nothing else waits for anything but the gate, so this is time enough for more loads to begin.
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(store.loads.load(SeqCst), at_once, "runs of {bytes} bytes");
+            store.gate.send_replace(true);
+        };
+        let (signalled, ()) = tokio::join!(all, stuck);
+        assert!(signalled.iter().all(Result::is_ok), "{signalled:?}");
+        assert_eq!(store.loads.load(SeqCst), RUNS);
+        engine.shutdown().await;
+    }
 }
 
 /// Takes no writes once it is full.

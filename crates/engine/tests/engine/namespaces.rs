@@ -7,7 +7,7 @@ use abide_core::{
     ids::{RunId, WorkflowKey},
     list::{RunFilter, WaitFilter, WaitKind, WaitRow},
     operation::{CallError, Count, CountRuns, ListRuns, ListWaits, Started},
-    tally::{Tallied, Tally, WaitTally},
+    tally::{TallyRuns, TallyWaits},
     time::Timestamp,
 };
 use abide_engine::{Engine, Options};
@@ -32,7 +32,7 @@ async fn listed(
     let waits = WaitFilter { namespace, ..WaitFilter::default() };
     let shown = ask(engine, ListRuns { filter: runs.clone(), limit: None }).await?.rows.len();
     let Count(counted) = ask(engine, CountRuns { filter: runs.clone() }).await?;
-    let ends = WaitTally {
+    let ends = TallyWaits {
         namespace: waits.namespace.clone(),
         known: BTreeSet::new(),
         workflow_type: None,
@@ -42,10 +42,11 @@ async fn listed(
         intervals: 10,
     };
     let waits = ask(engine, ListWaits { filter: waits, limit: None }).await?.rows;
-    let total = |tallied: Tallied| tallied.groups.values().sum::<u64>();
-    assert_eq!(total(ask(engine, Tally::Runs(runs)).await?), counted);
+    let tally = ask(engine, TallyRuns { filter: runs }).await?;
+    assert_eq!(tally.groups.values().sum::<u64>(), counted);
     let ending = waits.iter().filter(|wait| !wait.until.is_never()).count();
-    assert_eq!(total(ask(engine, Tally::Waits(ends)).await?), ending as u64);
+    let tally = ask(engine, ends).await?;
+    assert_eq!(tally.groups.values().sum::<u64>(), ending as u64);
     Ok((shown, counted, waits.len()))
 }
 

@@ -16,7 +16,6 @@ use crate::{Arena, Finding, Report, memory::Memory};
 /// Runs that are counted.
 const RUNS: u64 = 12_000;
 
-/// Counts.
 const COUNTS: u64 = 8_000;
 
 /// Calls per frame.

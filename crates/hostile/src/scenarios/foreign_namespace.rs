@@ -1,24 +1,16 @@
 //! A worker of one namespace, whose run tries everything that a run can do to another: start a
 //! child, signal, cancel, terminate. Nothing of it may reach a namespace that does not accept it.
 
-use std::collections::VecDeque;
-
 use abide_core::codec::generated::{
     CancelMode, ChildSpec, ParentClosePolicy, ReusePolicy, RunSpec, Target, WorkflowKey, body::Fact,
 };
-use abide_proto::{
-    PROTOCOL_VERSION,
-    generated::{
-        self as wire, Command, Completion, Credit, Hello, RunStatus, RunTarget, ServerFrame,
-        StartRunRequest, TaskToken, WorkKind, WorkerFrame, abide_client::AbideClient, command::Ask,
-        completion::Completion as Completed, task::Task, workers_client::WorkersClient,
-    },
+use abide_proto::generated::{
+    self as wire, Command, RunStatus, RunTarget, StartRunRequest, abide_client::AbideClient,
+    command::Ask,
 };
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Code, Streaming, transport::Channel};
+use tonic::{Code, transport::Channel};
 
-use crate::{Arena, Finding, Report};
+use crate::{Arena, Finding, Report, worker::Worker};
 
 const HOME: &str = "default";
 const FOREIGN: &str = "foreign";
@@ -30,7 +22,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let mut client = AbideClient::new(victim.channel().await?);
     client.start_run(start(FOREIGN, "victim")).await?;
     client.start_run(start(HOME, "attacker")).await?;
-    let mut worker = Worker::connect(victim.channel().await?).await?;
+    let mut worker = Worker::connect(victim.channel().await?, QUEUE).await?;
     let mut commands = attacks();
     let count = commands.len();
     // Every command is answered in the end; answers that come together share a task.
@@ -119,72 +111,4 @@ fn ends_a_command(fact: &Fact) -> bool {
             | Fact::ExternalCancelDelivered(_)
             | Fact::ExternalCancelFailed(_)
     )
-}
-
-/// A worker of the attacker's namespace.
-struct Worker {
-    say: mpsc::UnboundedSender<WorkerFrame>,
-    given: Streaming<ServerFrame>,
-    tasks: VecDeque<Option<TaskToken>>,
-    completed: u64,
-}
-
-impl Worker {
-    async fn connect(channel: Channel) -> Result<Self, Finding> {
-        let (say, said) = mpsc::unbounded_channel();
-        let hello = Hello {
-            protocol_version: PROTOCOL_VERSION,
-            session: "foreign-namespace".into(),
-            identity: "hostile".into(),
-            ..Hello::default()
-        };
-        say.send(WorkerFrame { hello: Some(hello), ..WorkerFrame::default() })?;
-        let mut workers = WorkersClient::new(channel);
-        let given = workers.connect(UnboundedReceiverStream::new(said)).await?.into_inner();
-        let credit = Credit {
-            namespace: HOME.into(),
-            queue: QUEUE.into(),
-            kind: WorkKind::Workflow.into(),
-            credits: 100,
-        };
-        say.send(WorkerFrame { credits: vec![credit], ..WorkerFrame::default() })?;
-        Ok(Self { say, given, tasks: VecDeque::new(), completed: 0 })
-    }
-
-    /// Reads a frame; returns whether it acknowledges something.
-    async fn read(&mut self) -> Result<bool, Finding> {
-        let frame = self.given.message().await?;
-        let frame = frame.ok_or_else(|| Finding::new("the worker's stream has ended"))?;
-        for task in frame.tasks {
-            if let Some(Task::Workflow(task)) = task.task {
-                self.tasks.push_back(task.token);
-            }
-        }
-        Ok(!frame.acknowledgements.is_empty())
-    }
-
-    /// The next workflow task.
-    async fn task(&mut self) -> Result<Option<TaskToken>, Finding> {
-        loop {
-            match self.tasks.pop_front() {
-                Some(token) => return Ok(token),
-                None => self.read().await.map(drop)?,
-            }
-        }
-    }
-
-    /// Completes a task, and waits for the acknowledgement.
-    async fn complete(
-        &mut self,
-        token: Option<TaskToken>,
-        commands: Vec<Command>,
-    ) -> Result<(), Finding> {
-        self.completed += 1;
-        let completion = wire::CompleteTask { token, commands, ..wire::CompleteTask::default() };
-        let completion = Some(Completed::CompleteTask(completion));
-        let completions = vec![Completion { number: self.completed, completion }];
-        self.say.send(WorkerFrame { completions, ..WorkerFrame::default() })?;
-        while !self.read().await? {}
-        Ok(())
-    }
 }

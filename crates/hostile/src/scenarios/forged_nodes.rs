@@ -32,7 +32,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let database = match tokio::task::spawn_blocking(|| Setup::default().start()).await? {
         Ok(database) => database,
         Err(StartError::Missing) => {
-            return Ok(Report::default().with("a server of several", "skipped: no PostgreSQL"));
+            return Report::default().skipping("a server of several", StartError::Missing);
         }
         Err(error) => return Err(error.into()),
     };

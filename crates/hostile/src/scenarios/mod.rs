@@ -1,9 +1,11 @@
 //! All scenarios, one file each.
 
 mod all_streams;
+mod clock_step;
 mod counts;
 mod foreign_namespace;
 mod forged_nodes;
+mod full_disk;
 mod gigabyte;
 mod idle;
 mod large_buffer;
@@ -65,6 +67,16 @@ pub const ALL: &[Scenario] = &[
         name: "lost-files",
         plays: "files of the store that are removed, emptied or cut",
         play: |arena| Box::pin(lost_files::play(arena)),
+    },
+    Scenario {
+        name: "full-disk",
+        plays: "hundreds of starts on a disk without room, and room again",
+        play: |arena| Box::pin(full_disk::play(arena)),
+    },
+    Scenario {
+        name: "clock-step",
+        plays: "a clock that is set forward by an hour, and back",
+        play: |arena| Box::pin(clock_step::play(arena)),
     },
     Scenario {
         name: "worst-shapes",

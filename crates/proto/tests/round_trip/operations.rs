@@ -8,22 +8,24 @@ use abide_core::{
     digest::Digest,
     effect::RunOutcome,
     event::{Guards, Mover, Origin, ReusePolicy, RunReference, TaskFailureCause, UpdateOutcome},
-    ids::ShardId,
-    list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
+    ids::{NamespaceId, ShardId},
+    list::{RunFilter, RunParent, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     node::{NodeListing, NodeStanding},
     operation::{
         Alive, AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, Begin, CallError,
-        Cancel, Closed, ConflictPolicy, Count, CountRuns, Describe, Done, History, HistoryPage,
-        ListNodes, ListRuns, ListWaits, Nodes, Pause, Query, QueryAnswer, QueryRequest, Repair,
-        ReportAttempt, RescheduleTimer, RunRows, RunWaits, Signal, Start, StartUpdate, Started,
-        Terminate, Unpause, Update, UpdateAnswer, UpdateWait, WaitRows,
+        Cancel, Closed, ConflictPolicy, Count, CountRuns, CreateSearchAttribute,
+        DeleteSearchAttribute, Describe, Done, History, HistoryPage, ListNodes, ListRuns,
+        ListSearchAttributes, ListWaits, Nodes, Pause, Query, QueryAnswer, QueryRequest, Repair,
+        ReportAttempt, RescheduleTimer, RunRows, RunWaits, SearchAttributes, Signal, Start,
+        StartUpdate, Started, Terminate, Unpause, Update, UpdateAnswer, UpdateWait, WaitRows,
     },
     retry::RetryState,
     run::{
         Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
         ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
     },
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    search::AttributeKind,
+    tally::{RunGroup, RunTally, TallyRuns, TallyWaits, WaitGroup, WaitTally},
     time::Timestamp,
 };
 use abide_proto::{
@@ -168,6 +170,8 @@ fn lists_and_histories() {
         started_before: Some(time(2)),
         known: Default::default(),
         after: None,
+        query: "Amount > 100".into(),
+        search: None,
     };
     let waits = WaitFilter {
         namespace: Some("default".into()),
@@ -193,11 +197,17 @@ fn lists_and_histories() {
     check_operation(ListRuns { filter: RunFilter::default(), limit: None });
     check_operation(ListWaits { filter: waits, limit: Some(7) });
     check_operation(ListNodes);
-    check_operation(Tally::Runs(RunFilter {
-        namespace: Some("default".into()),
-        ..Default::default()
-    }));
-    check_operation(Tally::Waits(WaitTally {
+    check_operation(ListSearchAttributes { namespace: "default".into() });
+    let (namespace, name) = (NamespaceId::from("default"), "Amount".to_owned());
+    check_operation(CreateSearchAttribute {
+        namespace: namespace.clone(),
+        name: name.clone(),
+        kind: AttributeKind::Int,
+    });
+    check_operation(DeleteSearchAttribute { namespace, name });
+    let filter = RunFilter { namespace: Some("default".into()), ..Default::default() };
+    check_operation(TallyRuns { filter });
+    check_operation(TallyWaits {
         namespace: Some("default".into()),
         known: Default::default(),
         workflow_type: Some("Order".into()),
@@ -205,7 +215,7 @@ fn lists_and_histories() {
         from: time(5),
         interval: Duration::from_millis(1500),
         intervals: 7,
-    }));
+    });
     for follow in [None, Some(0), Some(12)] {
         let request = History { target: target(), from: 5, follow };
         check_operation(request);
@@ -427,8 +437,12 @@ fn rows() {
         started_at: time(1),
         closed_at: Some(time(2)),
         details: codec::encode_run_details(&details),
+        queue: "orders".into(),
+        parent: Some(RunParent { workflow: "shop".into(), run: run(2) }),
     };
-    check_reply(RunRows { rows: RunStatus::ALL.map(row).to_vec(), more: true });
+    check_reply(RunRows { rows: RunStatus::ALL.map(row).to_vec(), next: Some((time(1), run(1))) });
+    let without = RunRow { parent: None, ..row(RunStatus::Running) };
+    check_reply(RunRows { rows: vec![without], next: None });
     let wait = |details| WaitRow {
         run: run(1),
         wait: "wait".into(),
@@ -445,12 +459,16 @@ fn rows() {
     let shown = wait_details();
     check_reply(WaitRows { rows: vec![wait(Some(&shown)), wait(None)], more: false });
     check_reply(Count(12));
-    let waits = |interval, kind| TallyGroup::Waits { interval, kind };
-    let runs = |status| TallyGroup::Runs { status, workflow_type: "Order".into() };
-    let of_runs = RunStatus::ALL.map(|status| (runs(status), 3));
-    check_reply(Tallied { groups: of_runs.into(), more: true, whole: 0 });
-    let of_waits = WaitKind::ALL.map(|kind| (waits(4, kind), 5));
-    check_reply(Tallied { groups: of_waits.into(), more: false, whole: 7 });
+    let of_type = |status| RunGroup::Type { status, workflow_type: "Order".into() };
+    let groups = RunStatus::ALL.map(|status| (of_type(status), 3)).into();
+    check_reply(RunTally { groups, more: true });
+    let values = [Some("eu".to_owned()), Some(String::new()), None];
+    let groups = values.map(|value| (RunGroup::Value(value), 4)).into();
+    check_reply(RunTally { groups, more: false });
+    let kinds = AttributeKind::ALL.map(|kind| (format!("a{}", kind.number()), kind));
+    check_reply(SearchAttributes(kinds.into_iter().collect()));
+    let groups = WaitKind::ALL.map(|kind| (WaitGroup { interval: 4, kind }, 5)).into();
+    check_reply(WaitTally { groups, more: false, whole: 7 });
     check_reply(HistoryPage {
         run: run(1),
         rows: vec!["one".into(), "two".into()],

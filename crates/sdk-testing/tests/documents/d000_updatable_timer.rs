@@ -261,27 +261,27 @@ async fn clients_and_operators_are_bound_by_guards_and_each_refusal_says_why() {
         let (limit, now) = (begun.saturating_add(hours(1)), env.now());
 
         let past = Refusal::PastDeadline { fire_at: begun, now };
-        assert_eq!(moved(begun).await, Err(ClientError::Refused(past)));
+        assert_eq!(moved(begun).await, Err(ClientError::Refused(past.into())));
         let far = limit.saturating_add(seconds(1));
         let too_late = Refusal::TooLate { fire_at: far, not_after: limit };
-        assert_eq!(moved(far).await, Err(ClientError::Refused(too_late)));
+        assert_eq!(moved(far).await, Err(ClientError::Refused(too_late.into())));
         let never = Refusal::NeverDeadline(timer.clone());
-        assert_eq!(moved(Timestamp::NEVER).await, Err(ClientError::Refused(never)));
+        assert_eq!(moved(Timestamp::NEVER).await, Err(ClientError::Refused(never.into())));
         let unknown = run.reschedule_timer("timer-99", limit).await;
         let refusal = Refusal::UnknownTimer("timer-99".into());
-        assert_eq!(unknown, Err(ClientError::Refused(refusal)));
+        assert_eq!(unknown, Err(ClientError::Refused(refusal.into())));
 
         moved(begun.saturating_add(minutes(10))).await.unwrap();
         moved(begun.saturating_add(minutes(20))).await.unwrap();
         let often = Refusal::TooManyMoves { limit: 2 };
         let refused = moved(limit).await;
-        assert_eq!(refused, Err(ClientError::Refused(often)));
+        assert_eq!(refused, Err(ClientError::Refused(often.into())));
         assert!(refused.unwrap_err().to_string().contains('2'), "the bound is in the message");
 
         run.result().await.unwrap();
         assert_eq!(env.now().saturating_since(begun), minutes(20), "{wait}");
         let closed = moved(limit).await;
-        assert_eq!(closed, Err(ClientError::Refused(Refusal::RunClosed)));
+        assert_eq!(closed, Err(ClientError::Refused(Refusal::RunClosed.into())));
     }
 }
 
@@ -300,7 +300,7 @@ async fn a_wait_without_deadline_cannot_be_given_one() {
         env.skip(Duration::ZERO).await;
         let key = run.waits().await.unwrap().remove(0).key;
         let refused = run.reschedule_wait(key, later).await;
-        assert_eq!(refused, Err(ClientError::Refused(refusal)));
+        assert_eq!(refused, Err(ClientError::Refused(refusal.into())));
     }
 }
 
@@ -340,7 +340,7 @@ async fn a_timer_that_has_fired_cannot_be_moved_even_if_code_has_not_seen_it() {
     until(&auction, |fact| matches!(fact, Fact::TimerFired(_))).await;
     let later = glass.clock.now().saturating_add(hours(1));
     let refused = auction.reschedule_timer("timer-1", later).await;
-    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()))));
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()).into())));
     let worker = glass.work::<Auction>();
     assert_eq!(auction.result().await.unwrap(), glass.clock.now());
     worker.kill().await;
@@ -413,7 +413,7 @@ async fn a_deadline_is_moved_during_a_task_until_it_has_come() {
         tokio::task::yield_now().await;
     }
     let refused = held.reschedule_timer("timer-1", begun.saturating_add(hours(1))).await;
-    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()))));
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()).into())));
     IN_TASK.open();
     held.result().await.unwrap();
     let expected = ["SignalReceived", "TimerRescheduled", "TimerFired", "RunCompleted"];

@@ -173,7 +173,7 @@ impl Counted {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         match ctx.activity(count, ()).retry(recorded()).await {
             Err(Error::Activity(failed)) => {
-                Ok(format!("{} {:?}", failed.failure.message, failed.retry_state))
+                Ok(format!("{} {:?}", failed.failure.message(), failed.retry_state))
             }
             other => panic!("{other:?}"),
         }

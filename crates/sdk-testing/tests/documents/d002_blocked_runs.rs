@@ -5,15 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use abide::{
     Client, ClientError, Workflow, WorkflowHandle,
-    client::Untyped,
-    event::{Blocked, BlockedReason},
+    client::{Blocked, BlockedReason, Liveness, ResumeSource, Untyped},
     list::{RunFilter, RunStatus},
     prelude::*,
 };
-use abide_core::{
-    event::Fact,
-    run::{Liveness, ResumeSource},
-};
+use abide_core::event::Fact;
 
 use crate::site::{Site, count, until, until_count};
 

@@ -2,11 +2,12 @@
 //! that lies moves nothing, and no timer ever fires twice. Every open run says what it does and what
 //! will make it go on.
 
-use abide::{Worker, prelude::*};
-use abide_core::{
-    event::Fact,
-    run::{Liveness, ResumeSource},
+use abide::{
+    Worker,
+    client::{Liveness, ResumeSource},
+    prelude::*,
 };
+use abide_core::event::Fact;
 use abide_embedded::Limits;
 use abide_store::{
     Write,

@@ -1,8 +1,7 @@
 //! Wakes that come at the worst moment: while a task is in flight and the engine then crashes, while
 //! the run is paused, many at the same instant, far timers that are suddenly near.
 
-use abide::{Worker, event::Fact, prelude::*};
-use abide_core::run::Liveness;
+use abide::{Worker, client::Liveness, event::Fact, prelude::*};
 use abide_sdk_testing::replay_history;
 
 use crate::site::{Hold, Site, count, names, timers, until};

@@ -9,10 +9,10 @@ use std::{
 };
 
 use abide::{
-    Client, ClientError, Timestamp, Worker, WorkflowHandle, event::Fact, prelude::*,
-    worker::own_queue,
+    Client, ClientError, Failure, FailureKind, Timestamp, Worker, WorkflowHandle, event::Fact,
+    prelude::*, worker::own_queue,
 };
-use abide_core::{failure::FailureKind, run::ShownPhase};
+use abide_core::run::ShownPhase;
 use abide_sdk_testing::TestEnvironment;
 
 use crate::{
@@ -290,7 +290,7 @@ async fn the_worker_dies_and_twice_is_worse_than_never() {
     let _second = site.work(|worker| set_up(worker, &desk));
     let failed = run.result().await.unwrap_err();
     let ClientError::RunFailed(failure) = &failed else { panic!("{failed}") };
-    let cause = failure.causes.first().map(|cause| cause.kind);
+    let cause = failure.causes().first().map(Failure::kind);
     assert_eq!(cause, Some(FailureKind::WorkerLost));
     let history = run.history().await.unwrap();
     PAGE.check("the worker dies and twice is worse than never", &history);

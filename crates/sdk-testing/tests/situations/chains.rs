@@ -234,7 +234,7 @@ async fn options_that_cannot_be_are_named() {
     let run = caterpillar(&env.client(), "unknown queue").await;
     env.skip(seconds(1)).await;
     let trouble = run.describe().await.unwrap().trouble.unwrap();
-    assert_eq!(trouble.failure.message, "command 1: queue is empty");
+    assert_eq!(trouble.failure.message(), "command 1: queue is empty");
     PAGE.check("a run cannot continue as it wishes", &run.history().await.unwrap());
 }
 

@@ -8,12 +8,10 @@ mod ids;
 mod messages;
 
 use abide::{
-    ChildFailure, Client, ClientError, Failure, RetryPolicy, WorkflowHandle, payload, prelude::*,
+    ChildFailure, Client, ClientError, Failure, FailureKind, RetryPolicy, TimeoutKind,
+    WorkflowHandle, payload, prelude::*,
 };
-use abide_core::{
-    failure::{FailureKind, TimeoutKind},
-    retry::RetryState,
-};
+use abide_core::retry::RetryState;
 use abide_sdk_testing::TestEnvironment;
 
 use crate::table::page;
@@ -108,7 +106,7 @@ async fn failure(parent: &WorkflowHandle<Parent>) -> Vec<Failure> {
 
 /// What it says on each level, from the outside in.
 fn messages(failures: &[Failure]) -> Vec<&str> {
-    failures.iter().map(|failure| failure.message.as_str()).collect()
+    failures.iter().map(|failure| failure.message()).collect()
 }
 
 #[tokio::test]
@@ -125,7 +123,7 @@ async fn the_child_fails() {
     let parent = start(&env.client(), "fail").await;
     let failures = failure(&parent).await;
     assert_eq!(messages(&failures), ["child kid of type Kid failed: no luck", "no luck"]);
-    assert_eq!(failures[0].kind, FailureKind::Child);
+    assert_eq!(failures[0].kind(), FailureKind::Child);
     PAGE.check("the child fails", &parent.history().await.unwrap());
 }
 
@@ -134,16 +132,16 @@ async fn an_activity_of_a_grandchild_fails() {
     let env = environment().await;
     let parent = start(&env.client(), "buy").await;
     let failures = failure(&parent).await;
-    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
+    let kinds: Vec<_> = failures.iter().map(Failure::kind).collect();
     use FailureKind::{Activity, Application, Child};
     assert_eq!(kinds, [Child, Child, Activity, Application]);
     let innermost = failures.last().unwrap();
-    assert_eq!(innermost.message, "the card has expired");
-    assert_eq!(innermost.error_type, "Declined");
-    assert_eq!(payload::decode::<u32>(&innermost.details).unwrap(), 100);
+    assert_eq!(innermost.message(), "the card has expired");
+    assert_eq!(innermost.error_type(), "Declined");
+    assert_eq!(payload::decode::<u32>(innermost.details()).unwrap(), 100);
     let outermost = "child kid of type Kid failed: child till of type Kid failed: \
                      activity charge failed: the card has expired";
-    assert_eq!(failures[0].message, outermost);
+    assert_eq!(failures[0].message(), outermost);
     PAGE.check("an activity of a grandchild fails", &parent.history().await.unwrap());
 }
 
@@ -178,8 +176,8 @@ async fn the_time_of_the_child_is_up() {
         let parent = start(&env.client(), plan).await;
         let failures = failure(&parent).await;
         assert_eq!(env.now().saturating_since(begun), seconds(passed));
-        assert_eq!(failures[1].kind, FailureKind::Timeout(TimeoutKind::StartToClose));
-        assert_eq!(failures[1].message, "it timed out");
+        assert_eq!(failures[1].kind(), FailureKind::Timeout(TimeoutKind::StartToClose));
+        assert_eq!(failures[1].message(), "it timed out");
         PAGE.check(situation, &parent.history().await.unwrap());
     }
 }
@@ -260,7 +258,7 @@ async fn a_child_with_a_schedule_ends_when_it_is_cancelled() {
     let env = environment().await;
     let parent = start(&env.client(), "every hour").await;
     let failures = failure(&parent).await;
-    assert_eq!(failures[1].kind, FailureKind::Cancelled);
+    assert_eq!(failures[1].kind(), FailureKind::Cancelled);
     let kid = env.client().handle::<Kid>("kid").describe().await.unwrap();
     assert_eq!(kid.memo_names().count(), 1);
     let runs = abide::list::RunFilter::new().workflow("kid");

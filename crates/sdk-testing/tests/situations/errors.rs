@@ -168,8 +168,8 @@ async fn an_error_that_cannot_travel_has_its_name_and_message() {
     let error = payment("offline").await.unwrap_err();
     assert_eq!(error.cause::<CardExpired>(), None);
     let failure = error.failure().unwrap();
-    let cause = &failure.causes[0];
-    assert_eq!((&*cause.error_type, &*cause.message), ("Offline", "no connection"));
+    let cause = &failure.causes()[0];
+    assert_eq!((cause.error_type(), cause.message()), ("Offline", "no connection"));
 }
 
 /// The cause of a call that failed.

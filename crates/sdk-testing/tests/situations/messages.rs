@@ -110,7 +110,7 @@ async fn signals_cannot_stop_a_run() {
     list.signal(List::CLOSE, ()).await.unwrap();
     assert!(list.result().await.unwrap().is_empty());
     let late = list.signal(List::ADD, "milk").await.unwrap_err();
-    assert_eq!(late, ClientError::Refused(Refusal::RunClosed));
+    assert_eq!(late, ClientError::Refused(Refusal::RunClosed.into()));
     check("a signal to a closed run", &list).await;
 }
 
@@ -132,7 +132,7 @@ async fn queries_leave_no_trace_whatever_they_do() {
     let list = env.client().start::<List>("list", ()).await.unwrap();
     settled(&list).await;
     let message = |error| match error {
-        ClientError::QueryFailed(failure) => failure.message,
+        ClientError::QueryFailed(failure) => failure.to_string(),
         other => panic!("{other:?}"),
     };
     let panicked = message(list.query(List::FIRST, ()).await.unwrap_err());

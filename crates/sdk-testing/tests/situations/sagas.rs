@@ -85,7 +85,7 @@ async fn travel(
 
 fn message(error: &ClientError) -> &str {
     match error {
-        ClientError::RunFailed(failure) => &failure.message,
+        ClientError::RunFailed(failure) => failure.message(),
         other => panic!("{other:?}"),
     }
 }
@@ -94,7 +94,7 @@ fn message(error: &ClientError) -> &str {
 fn undo_failures(error: &ClientError) -> Vec<(String, String)> {
     let ClientError::RunFailed(failure) = error else { panic!("{error:?}") };
     let told = UndoFailure::in_failure(failure).into_iter();
-    told.map(|step| (step.step, step.failure.causes[0].message.clone())).collect()
+    told.map(|step| (step.step, step.failure.causes()[0].to_string())).collect()
 }
 
 #[tokio::test]
@@ -149,8 +149,8 @@ async fn what_cannot_be_undone_is_told() {
         let remains = ("give back flight".to_owned(), "flights are final".to_owned());
         assert_eq!(undo_failures(&error), [remains]);
         let ClientError::RunFailed(failure) = error else { panic!() };
-        assert_eq!(failure.error_type, "SagaNotUndone");
-        assert_eq!(failure.causes[1].message, "no room is free");
+        assert_eq!(failure.error_type(), "SagaNotUndone");
+        assert_eq!(failure.causes()[1].message(), "no room is free");
         let history = trip.history().await.unwrap();
         if !at_once {
             PAGE.check("a step cannot be undone: the others are", &history);

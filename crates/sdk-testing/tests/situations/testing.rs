@@ -197,7 +197,7 @@ async fn an_activity_that_never_answers_times_out() {
     env.worker(|worker| worker.workflow::<Hasty>()).await.unwrap();
     let order = env.client().start::<Hasty>("order-1", ()).await.unwrap();
     let Err(ClientError::RunFailed(failure)) = order.result().await else { panic!("it hangs") };
-    assert!(failure.message.contains("schedule-to-close timeout"), "{failure:?}");
+    assert!(failure.message().contains("schedule-to-close timeout"), "{failure:?}");
     PAGE.check("an activity never answers", &order.history().await.unwrap());
 }
 
@@ -252,7 +252,7 @@ async fn a_child_is_replaced_by_a_failure() {
     let fake = |_| Err("no truck".into());
     let (result, history) = shop(|env| env.replace_child::<Parcel>(fake)).await;
     let Err(ClientError::RunFailed(failure)) = result else { panic!("{result:?}") };
-    assert_eq!(failure.causes[0].message, "no truck");
+    assert_eq!(failure.causes()[0].message(), "no truck");
     PAGE.check("a child is replaced by a failure", &history);
 }
 

@@ -6,9 +6,11 @@ use abide::{
     ConflictPolicy,
     client::HistoryEvent,
     client::{ClientError, StartedWithUpdate, UpdateState},
+    ids::RunId,
+    list::RunStatus,
     prelude::*,
 };
-use abide_core::run::{Close, Refusal};
+use abide_core::run::Refusal;
 use abide_sdk_testing::TestEnvironment;
 
 use crate::{
@@ -122,13 +124,13 @@ async fn what_is_rejected_leaves_no_trace() {
     let env = environment().await;
     let tab = tab(&env).await;
     let message = |error| match error {
-        ClientError::UpdateRejected(failure) => failure.message,
+        ClientError::UpdateRejected(failure) => failure.to_string(),
         other => panic!("{other:?}"),
     };
     let refused = tab.update(Tab::PAY, 0).id("refused").await.unwrap_err();
     assert_eq!(message(refused), "nothing to pay");
     let later = tab.update_by_id(Tab::PAY, "refused").result().await.unwrap_err();
-    assert_eq!(later, ClientError::Refused(Refusal::UnknownUpdate("refused".into())));
+    assert_eq!(later, ClientError::Refused(Refusal::UnknownUpdate("refused".into()).into()));
     check("the validator refuses", &tab).await;
 
     let panicked = message(tab.update(Tab::PAY, 13).await.unwrap_err());
@@ -184,7 +186,7 @@ async fn an_id_is_one_update() {
     assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
     assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
     check("the same id again", &tab).await;
-    let reused = ClientError::Refused(Refusal::KeyReused("invoice-12".into()));
+    let reused = ClientError::Refused(Refusal::KeyReused("invoice-12".into()).into());
     assert_eq!(tab.update(Tab::PAY, 9).id("invoice-12").await.unwrap_err(), reused);
     assert_eq!(tab.update(Tab::PAY_LATER, 5).id("invoice-12").await.unwrap_err(), reused);
     check("the same id with another name or other arguments", &tab).await;
@@ -196,7 +198,7 @@ async fn an_id_is_one_update() {
     assert_eq!(tab.update(Tab::PAY, 5).id("invoice-12").await.unwrap(), 5);
     check("it is looked up after the run has closed", &tab).await;
     let late = tab.update(Tab::PAY, 5).await.unwrap_err();
-    assert_eq!(late, ClientError::Refused(Refusal::RunClosed));
+    assert_eq!(late, ClientError::Refused(Refusal::RunClosed.into()));
     check("a new update to a closed run", &tab).await;
 }
 
@@ -256,10 +258,17 @@ async fn a_run_waits_for_its_handlers_or_abandons_them() {
     let update = hasty.update(Hasty::PAY_LATER, ()).start().await.unwrap();
     hasty.signal(Hasty::CLOSE, ()).await.unwrap();
     hasty.result().await.unwrap();
-    let (run, accepted) = (hasty.run_id().unwrap(), true);
-    let aborted = ClientError::UpdateAborted { run, how: Close::Completed, accepted };
-    assert_eq!(update.result().await.unwrap_err(), aborted);
+    let aborted = (hasty.run_id().unwrap(), RunStatus::Completed, true);
+    assert_eq!(self::aborted(update.result().await), aborted);
     check("the run abandons its handlers", &hasty).await;
+}
+
+/// The run that closed before an update had an outcome, how it closed, and whether it had accepted it.
+fn aborted<O: std::fmt::Debug>(result: Result<O, ClientError>) -> (RunId, RunStatus, bool) {
+    match result {
+        Err(ClientError::UpdateAborted { run, status, accepted, .. }) => (run, status, accepted),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -268,9 +277,8 @@ async fn a_run_that_ends_otherwise_aborts_what_is_unfinished() {
     let tab = tab(&env).await;
     let update = tab.update(Tab::PAY_LATER, 5).start().await.unwrap();
     tab.signal(Tab::CLOSE, "fail").await.unwrap();
-    let error = update.result().await.unwrap_err();
-    let run = tab.run_id().unwrap();
-    assert_eq!(error, ClientError::UpdateAborted { run, how: Close::Failed, accepted: true });
+    let failed = (tab.run_id().unwrap(), RunStatus::Failed, true);
+    assert_eq!(aborted(update.result().await), failed);
     check("the run fails while the handler runs", &tab).await;
 
     let env = TestEnvironment::new().await;
@@ -280,9 +288,8 @@ async fn a_run_that_ends_otherwise_aborts_what_is_unfinished() {
         tokio::task::yield_now().await;
     }
     tab.terminate("nobody works here").await.unwrap();
-    let error = update.await.unwrap().unwrap_err();
-    let run = tab.run_id().unwrap();
-    assert_eq!(error, ClientError::UpdateAborted { run, how: Close::Terminated, accepted: false });
+    let terminated = (tab.run_id().unwrap(), RunStatus::Terminated, false);
+    assert_eq!(aborted(update.await.unwrap()), terminated);
     check("the run is terminated before its code has seen the update", &tab).await;
 }
 
@@ -298,7 +305,7 @@ async fn an_unfinished_update_goes_along_when_the_run_continues_as_new() {
     check("the run continues as new while the handler runs", &tab).await;
     assert_eq!(tab.update(Tab::PAY_LATER, 7).id("later").await.unwrap(), 7);
     assert_eq!(tab.update(Tab::PAY, 5).id("done").await.unwrap(), done);
-    let reused = ClientError::Refused(Refusal::KeyReused("done".into()));
+    let reused = ClientError::Refused(Refusal::KeyReused("done".into()).into());
     assert_eq!(tab.update(Tab::PAY, 9).id("done").await.unwrap_err(), reused);
     check("its id was used before the run continued as new", &tab).await;
 }
@@ -311,7 +318,7 @@ async fn an_update_comes_with_the_start() {
         let start = client.start::<Tab>("tab", ()).on_conflict(ConflictPolicy::UseExisting);
         start.with_update(Tab::PAY, cents)
     };
-    let StartedWithUpdate { workflow: tab, started, update } = pay(5).await.unwrap();
+    let StartedWithUpdate { workflow: tab, started, update, .. } = pay(5).await.unwrap();
     assert!(started);
     assert_eq!(update.unwrap().result().await.unwrap(), 5);
     check("with the start, and there is no run", &tab).await;

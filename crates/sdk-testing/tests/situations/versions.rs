@@ -171,7 +171,7 @@ impl Story {
         let order = self.env.client().handle_untyped("order-1");
         let run = order.describe().await.unwrap();
         assert_eq!(run.status, RunStatus::ReplayBlocked);
-        (run.trouble.unwrap().failure.message, order.history().await.unwrap())
+        (run.trouble.unwrap().failure.message().to_owned(), order.history().await.unwrap())
     }
 }
 

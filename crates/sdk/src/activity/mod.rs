@@ -10,7 +10,10 @@ mod named;
 
 use std::{fmt, sync::Arc};
 
-use abide_core::payload::{Payload, Payloads};
+use abide_core::{
+    failure,
+    payload::{Payload, Payloads},
+};
 
 use self::error::ErrorMeaning;
 pub use self::{
@@ -23,6 +26,7 @@ pub use self::{
 };
 use crate::{
     arguments::ArgumentList,
+    failure::Failure,
     future::BoxFuture,
     payload::{self, Arguments, PayloadError, PayloadValue},
     returned::ReturnedError,
@@ -120,11 +124,12 @@ pub trait ActivityCode: Send + Sync {
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ActivityEnd {
     /// The activity returned this result.
     Completed(Payloads),
     /// The activity returned an error; it is retried as policy and error say.
-    Failed(abide_core::failure::Failure),
+    Failed(Failure),
     /// The activity stopped because it was asked to.
     Cancelled(Payloads),
     /// Still open: another process completes it.
@@ -136,11 +141,13 @@ impl ActivityEnd {
     pub(crate) fn of<O: PayloadValue>(result: Result<O, ReturnedError>) -> Self {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
-            Ok(Err(error)) => Self::Failed(ReturnedError::new(error.of("result")).into_failure()),
+            Ok(Err(error)) => {
+                Self::Failed(ReturnedError::new(error.of("result")).into_failure().into())
+            }
             Err(returned) => match returned.find().map(ActivityError::ending) {
                 Some(ErrorMeaning::Cancelled(details)) => Self::Cancelled(details.clone()),
                 Some(ErrorMeaning::Later) => Self::Later,
-                Some(ErrorMeaning::Failed) | None => Self::Failed(returned.into_failure()),
+                Some(ErrorMeaning::Failed) | None => Self::Failed(returned.into_failure().into()),
             },
         }
     }
@@ -148,7 +155,7 @@ impl ActivityEnd {
     /// The failure of an attempt whose arguments cannot be decoded: a retry is useless.
     pub(crate) fn unreadable(error: PayloadError) -> Self {
         let failure = ReturnedError::new(error).into_failure();
-        Self::Failed(abide_core::failure::Failure { non_retryable: true, ..failure })
+        Self::Failed(failure::Failure { non_retryable: true, ..failure }.into())
     }
 }
 

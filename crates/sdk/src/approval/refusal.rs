@@ -1,9 +1,9 @@
 //! Why an answer is refused, returned to the approver at once.
 
-use abide_core::failure::Failure;
+use abide_core::failure;
 use serde::{Deserialize, Serialize};
 
-use crate::payload;
+use crate::{failure::Failure, payload};
 
 /// The error type of the failure that carries a refusal.
 const ERROR_TYPE: &str = "ApprovalRefusal";
@@ -119,19 +119,19 @@ pub enum Refusal {
 impl Refusal {
     /// Extracts the refusal from the failure of an update, if it carries one.
     pub fn of(failure: &Failure) -> Option<Self> {
-        let told = failure.error_type == ERROR_TYPE;
-        told.then(|| payload::decode(&failure.details).ok()).flatten()
+        let told = failure.error_type() == ERROR_TYPE;
+        told.then(|| payload::decode(failure.details()).ok()).flatten()
     }
 
     /// The failure that the caller of an update gets.
-    pub(crate) fn to_failure(&self) -> Failure {
-        Failure {
+    pub(crate) fn to_failure(&self) -> failure::Failure {
+        failure::Failure {
             message: self.to_string(),
             error_type: ERROR_TYPE.into(),
             non_retryable: true,
             // The message has the same information, so details that cannot be encoded are left out.
             details: payload::encode(self).unwrap_or_default(),
-            ..Failure::default()
+            ..failure::Failure::default()
         }
     }
 }

@@ -14,7 +14,7 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
+use super::{Client, ClientError, RefusalKind, WorkflowHandle, repeat::fresh_key};
 
 type Sent<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
@@ -61,11 +61,11 @@ impl ControlRequest {
             let current = Some(self.current_run().await?);
             let known = std::mem::replace(&mut self.target.run, current);
             if known == current {
-                return Err(ClientError::Refused(Refusal::RunClosed));
+                return Err(ClientError::Refused(Refusal::RunClosed.into()));
             }
             match self.send_once().await {
                 // Nothing took effect: another run may have started just before.
-                Err(ClientError::Refused(Refusal::RunClosed)) => {}
+                Err(ClientError::Refused(refusal)) if refusal.kind() == RefusalKind::RunClosed => {}
                 result => return result,
             }
         }
@@ -89,16 +89,16 @@ impl ControlRequest {
             }
             Wish::Pause => {
                 let done = client.ask(Pause { target, reason, identity, key }).await;
-                (done, Some(Refusal::Paused))
+                (done, Some(RefusalKind::AlreadyPaused))
             }
             Wish::Unpause => {
                 let done = client.ask(Unpause { target, reason, identity, key }).await;
-                (done, Some(Refusal::NotPaused))
+                (done, Some(RefusalKind::NotPaused))
             }
         };
         match done {
             // A run that is already in the requested state is not an error.
-            Err(ClientError::Refused(refusal)) if Some(&refusal) == fulfilled.as_ref() => Ok(()),
+            Err(ClientError::Refused(refusal)) if Some(refusal.kind()) == fulfilled => Ok(()),
             done => done.map(drop),
         }
     }

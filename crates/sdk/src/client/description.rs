@@ -1,18 +1,19 @@
 //! A run as `describe` shows it to users of the SDK.
 
 use abide_core::{
-    effect::RunOutcome,
-    event::RunReference,
     ids::{RunId, UpdateId, WorkflowKey},
-    list::RunStatus,
     payload::PayloadMap,
-    run::{self, Liveness, ResumeSource, ShownActivity, ShownChild, TaskTrouble},
+    run,
 };
 
+use super::run_state::{
+    Liveness, PendingActivity, PendingChild, ResumeSource, RunOutcome, RunReference, TaskTrouble,
+};
 use crate::{
     Timestamp,
-    list::Wait,
+    list::{RunStatus, Wait},
     payload::{PayloadError, PayloadValue},
+    search::SearchAttribute,
 };
 
 /// The state of a run at one moment.
@@ -52,8 +53,8 @@ pub struct Description {
     /// How it ended.
     pub outcome: Option<RunOutcome>,
     /// How many events its history has.
-    pub last_event: u64,
-    /// The size of its history.
+    pub history_events: u64,
+    /// How many bytes its history has.
     pub history_bytes: u64,
     /// Whether its cancellation was requested.
     pub cancel_requested: bool,
@@ -62,12 +63,13 @@ pub struct Description {
     /// What it waits for: timers, signals, conditions, approvals, retries.
     pub waits: Vec<Wait>,
     /// The activities that have no result yet.
-    pub activities: Vec<ShownActivity>,
+    pub activities: Vec<PendingActivity>,
     /// The children that have no result yet.
-    pub children: Vec<ShownChild>,
+    pub children: Vec<PendingChild>,
     /// The updates that have no outcome yet.
     pub updates: Vec<UpdateId>,
     memo: PayloadMap,
+    search_attributes: PayloadMap,
 }
 
 impl Description {
@@ -77,31 +79,45 @@ impl Description {
             run: shown.run,
             workflow_type: shown.workflow_type,
             queue: shown.queue,
-            status: shown.status,
-            liveness: shown.liveness,
-            resume_sources: shown.resume_sources,
+            status: shown.status.into(),
+            liveness: shown.liveness.into(),
+            resume_sources: shown.resume_sources.into_iter().map(Into::into).collect(),
             first_run: shown.first_run,
             attempt: shown.attempt,
-            parent: shown.parent,
+            parent: shown.parent.map(Into::into),
             started_at: shown.started_at,
             begins_at: shown.begins_at,
             closed_at: shown.closed_at,
             deadline: shown.deadline,
             next_run: shown.next_run,
-            outcome: shown.outcome,
-            last_event: shown.last_event,
+            outcome: shown.outcome.map(Into::into),
+            history_events: shown.last_event,
             history_bytes: shown.history_bytes,
             cancel_requested: shown.cancel_requested,
-            trouble: shown.trouble,
+            trouble: shown.trouble.map(Into::into),
             waits: shown.waits.into_iter().map(Wait::of).collect(),
-            activities: shown.activities,
-            children: shown.children,
+            activities: shown.activities.into_iter().map(Into::into).collect(),
+            children: shown.children.into_iter().map(Into::into).collect(),
             updates: shown.updates,
             memo: shown.memo,
+            search_attributes: shown.search_attributes,
         }
     }
 
-    /// A named value of the run's memo, as its start has set it.
+    /// A search attribute of the run, if it is set.
+    pub fn search_attribute<T: PayloadValue>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Option<Result<T, PayloadError>> {
+        attribute.of(&self.search_attributes)
+    }
+
+    /// The names of all search attributes that the run has.
+    pub fn search_attribute_names(&self) -> impl Iterator<Item = &str> {
+        self.search_attributes.keys().map(String::as_str)
+    }
+
+    /// A named value of the run's memo, as its start or its code has set it.
     pub fn memo<T: PayloadValue>(&self, name: &str) -> Option<Result<T, PayloadError>> {
         crate::list::decoded(&self.memo, name)
     }

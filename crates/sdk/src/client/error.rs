@@ -1,28 +1,31 @@
 //! Why a client's call failed, named by what the caller can do.
 
 use abide_core::{
-    event::Blocked,
-    failure::Failure,
     ids::{RunId, WorkflowKey},
     limits::InvalidField,
     operation::CallError,
     payload::Payloads,
-    run::{Close, Refusal},
+    run::Close,
 };
 
+use super::{Blocked, RunRefusal};
 use crate::{
-    codec::CodecError,
-    payload::PayloadError,
-    typed::{self, TypedError},
+    codec::CodecError, failure::Failure, list::RunStatus, payload::PayloadError, typed::TypedError,
 };
 
 /// Why a client's call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The request is invalid: names a field and its problem.
-    #[error(transparent)]
-    Invalid(#[from] InvalidField),
+    /// The request is invalid.
+    #[error("{field} {problem}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The field of the request that is wrong.
+        field: String,
+        /// What is wrong with it, and the limit if there is one.
+        problem: String,
+    },
     /// The workflow or run does not exist.
     #[error("there is no such workflow run")]
     NotFound,
@@ -36,31 +39,34 @@ pub enum ClientError {
     },
     /// The run refuses the request, for example because it is closed.
     #[error(transparent)]
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// The code of the run does not match its history; the run must be repaired first.
     #[error("the run is blocked: its code does not fit its history at event {}", .0.at)]
     Blocked(Box<Blocked>),
     /// The query's handler failed, or the workflow has no such query.
-    #[error("the query failed: {}", .0.message)]
+    #[error("the query failed: {0}")]
     QueryFailed(Box<Failure>),
     /// The workflow's validator rejected the update, or the workflow has no such update.
-    #[error("the update was rejected: {}", .0.message)]
+    #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
     /// The update was accepted, and its handler failed.
-    #[error("the update failed: {}", .0.message)]
+    #[error("the update failed: {0}")]
     UpdateFailed(Box<Failure>),
     /// The run closed before the update had an outcome.
-    #[error("{}", CallError::UpdateAborted { run: *run, how: *how, accepted: *accepted })]
+    #[error("{message}")]
+    #[non_exhaustive]
     UpdateAborted {
         /// The run that had the update.
         run: RunId,
         /// How the run closed.
-        how: Close,
+        status: RunStatus,
         /// The workflow had accepted the update, so its handler may have had effects.
         accepted: bool,
+        /// The same for people.
+        message: String,
     },
     /// The run failed with this failure, and no retry follows.
-    #[error("the run failed: {}", .0.message)]
+    #[error("the run failed: {0}")]
     RunFailed(Box<Failure>),
     /// The run was cancelled; the details come from its code.
     #[error("the run was cancelled")]
@@ -96,21 +102,22 @@ pub enum ClientError {
     #[error("there will be no answer: {0}")]
     NoAnswer(String),
     /// The engine cannot serve this run; an operator must look at it.
-    #[error(transparent)]
-    Engine(CallError),
+    #[error("{0}")]
+    Engine(String),
 }
 
 impl From<CallError> for ClientError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Invalid(invalid) => Self::Invalid(invalid),
+            CallError::Invalid(invalid) => invalid.into(),
             CallError::NotFound => Self::NotFound,
             CallError::AlreadyExists { workflow, run } => Self::AlreadyExists { workflow, run },
-            CallError::Refused(refusal) => Self::Refused(refusal),
+            CallError::Refused(refusal) => Self::Refused(refusal.into()),
             CallError::UpdateAborted { run, how, accepted } => {
-                Self::UpdateAborted { run, how, accepted }
+                let message = error.to_string();
+                Self::UpdateAborted { run, status: status_of(how), accepted, message }
             }
-            CallError::Blocked(blocked) => Self::Blocked(blocked),
+            CallError::Blocked(blocked) => Self::Blocked(Box::new((*blocked).into())),
             CallError::Unavailable(why) => Self::Unavailable(why),
             CallError::NoAnswer(why) => Self::NoAnswer(why),
             error @ (CallError::Reset | CallError::NotServed | CallError::Overloaded) => {
@@ -118,8 +125,26 @@ impl From<CallError> for ClientError {
             }
             error @ (CallError::StaleQuery
             | CallError::SetAside(_)
-            | CallError::Unreadable { .. }) => Self::Engine(error),
+            | CallError::Unreadable { .. }) => Self::Engine(error.to_string()),
         }
+    }
+}
+
+impl From<InvalidField> for ClientError {
+    fn from(InvalidField { field, problem }: InvalidField) -> Self {
+        Self::Invalid { field, problem }
+    }
+}
+
+/// The status of a run that closed in this way.
+const fn status_of(close: Close) -> RunStatus {
+    match close {
+        Close::Completed => RunStatus::Completed,
+        Close::Failed => RunStatus::Failed,
+        Close::TimedOut => RunStatus::TimedOut,
+        Close::Cancelled => RunStatus::Cancelled,
+        Close::Terminated => RunStatus::Terminated,
+        Close::ContinuedAsNew => RunStatus::ContinuedAsNew,
     }
 }
 
@@ -128,7 +153,7 @@ impl ClientError {
     /// there are several. None if the failure has no error of this type, or one whose value this
     /// version of the type cannot decode.
     pub fn cause<T: TypedError>(&self) -> Option<T> {
-        typed::find(self.failure()?)
+        self.failure()?.cause()
     }
 
     /// The failure of the workflow's code, if that is why the call failed.

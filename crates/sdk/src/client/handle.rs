@@ -152,7 +152,7 @@ impl<W> WorkflowHandle<W> {
 fn result(outcome: RunOutcome) -> Result<Payloads, ClientError> {
     Err(match outcome {
         RunOutcome::Completed(result) => return Ok(result),
-        RunOutcome::Failed { failure, .. } => ClientError::RunFailed(Box::new(failure)),
+        RunOutcome::Failed { failure, .. } => ClientError::RunFailed(Box::new(failure.into())),
         RunOutcome::TimedOut { .. } => ClientError::RunTimedOut,
         RunOutcome::Cancelled(details) => ClientError::RunCancelled(details),
         RunOutcome::Terminated { reason } => ClientError::RunTerminated(reason),

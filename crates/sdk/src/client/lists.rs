@@ -1,19 +1,29 @@
 //! Lists and counts of the runs and waits of a client's namespace.
 
+use std::collections::BTreeMap;
+
 use abide_core::{
     list,
-    operation::{CountRuns, ListNodes, ListRuns, ListWaits, RunRows, WaitRows},
-    tally::Tally,
+    operation::{
+        CountRuns, CreateSearchAttribute, DeleteSearchAttribute, ListNodes, ListRuns,
+        ListSearchAttributes, ListWaits, RunRows, SearchAttributes, WaitRows,
+    },
+    tally::TallyRuns,
 };
 
 use super::{
     Client, ClientError, List, NodeInfo,
     list::{Fetch, Page},
 };
-use crate::list::{RunCounts, RunFilter, RunRow, WaitCounts, WaitFilter, WaitIntervals, WaitRow};
+use crate::{
+    list::{
+        FieldCounts, RunCounts, RunFilter, RunRow, WaitCounts, WaitFilter, WaitIntervals, WaitRow,
+    },
+    search::{AttributeKind, SearchAttribute},
+};
 
 impl Client {
-    /// Lists the runs of the client's namespace, newest first: `client.runs(filter).take(10).await?`.
+    /// Lists the runs of the client's namespace, newest first unless the filter's query orders them: `client.runs(filter).take(10).await?`.
     pub fn runs(&self, filter: RunFilter) -> List<RunRow> {
         List::new(self.fetch_runs(filter.in_namespace(self.namespace())))
     }
@@ -26,8 +36,9 @@ impl Client {
         limit: usize,
     ) -> Result<Vec<RunRow>, ClientError> {
         let filter = filter.in_namespace(self.namespace());
+        let order = filter.order();
         let RunRows { rows, .. } = self.ask(ListRuns { filter, limit: Some(limit) }).await?;
-        Ok(rows.into_iter().map(RunRow::of).collect())
+        Ok(rows.into_iter().map(|row| RunRow::of(row, order)).collect())
     }
 
     fn fetch_runs(&self, filter: list::RunFilter) -> Fetch<RunRow> {
@@ -35,12 +46,13 @@ impl Client {
         Box::new(move |limit| {
             Box::pin(async move {
                 let page = ListRuns { filter: filter.clone(), limit: Some(limit) };
-                let RunRows { rows, more } = client.ask(page).await?;
-                let last = rows.last().filter(|_| more).map(list::RunRow::position);
-                let next = last.map(|after| {
+                let RunRows { rows, next } = client.ask(page).await?;
+                let order = filter.order();
+                let next = next.map(|after| {
                     client.fetch_runs(list::RunFilter { after: Some(after), ..filter })
                 });
-                Ok(Page { rows: rows.into_iter().map(RunRow::of).collect(), next })
+                let rows = rows.into_iter().map(|row| RunRow::of(row, order)).collect();
+                Ok(Page { rows, next })
             })
         })
     }
@@ -53,15 +65,48 @@ impl Client {
     /// Counts the runs of the client's namespace that match the filter, by status and type. It
     /// examines a bounded number of runs, the newest, and says whether there are more.
     pub async fn count_runs_by_status(&self, filter: RunFilter) -> Result<RunCounts, ClientError> {
-        let tally = Tally::Runs(filter.in_namespace(self.namespace()));
-        Ok(RunCounts::of(self.ask(tally).await?))
+        let filter = filter.in_namespace(self.namespace());
+        Ok(RunCounts::of(self.ask(TallyRuns { filter }).await?))
+    }
+
+    /// Counts the runs of the client's namespace that match the filter, by the field that the filter's
+    /// query names with `GROUP BY`. It examines a bounded number of runs and says whether there are more.
+    pub async fn count_runs_by_field(&self, filter: RunFilter) -> Result<FieldCounts, ClientError> {
+        let tally = TallyRuns { filter: filter.in_namespace(self.namespace()) };
+        Ok(FieldCounts::of(self.ask(tally).await?))
+    }
+
+    /// Registers a search attribute in the client's namespace; to repeat it changes nothing.
+    pub async fn create_search_attribute<T>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Result<(), ClientError> {
+        let (name, kind) = (attribute.name().to_owned(), attribute.kind().to_core());
+        let namespace = self.namespace().clone();
+        self.ask(CreateSearchAttribute { namespace, name, kind }).await.map(drop)
+    }
+
+    /// The search attributes of the client's namespace, by name.
+    pub async fn search_attributes(&self) -> Result<BTreeMap<String, AttributeKind>, ClientError> {
+        let namespace = self.namespace().clone();
+        let SearchAttributes(all) = self.ask(ListSearchAttributes { namespace }).await?;
+        Ok(all.iter().map(|(name, kind)| (name.to_owned(), AttributeKind::of(kind))).collect())
+    }
+
+    /// Removes a search attribute of the client's namespace; runs keep their values, which no query finds.
+    /// To remove one that does not exist changes nothing.
+    pub async fn delete_search_attribute(
+        &self,
+        name: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        let (namespace, name) = (self.namespace().clone(), name.into());
+        self.ask(DeleteSearchAttribute { namespace, name }).await.map(drop)
     }
 
     /// Counts the waits of the client's namespace that end in these intervals, by kind. It examines a
     /// bounded number of waits, the earliest first, and says how far it came.
     pub async fn count_waits(&self, intervals: WaitIntervals) -> Result<WaitCounts, ClientError> {
-        let tally = Tally::Waits(intervals.in_namespace(self.namespace()));
-        Ok(intervals.counts(self.ask(tally).await?))
+        Ok(intervals.counts(self.ask(intervals.in_namespace(self.namespace())).await?))
     }
 
     /// Lists what runs of the client's namespace wait for, the earliest end first:
@@ -105,7 +150,7 @@ impl Client {
 
     /// Lists the nodes of the cluster by name; they serve all namespaces.
     pub async fn nodes(&self) -> Result<Vec<NodeInfo>, ClientError> {
-        Ok(self.ask(ListNodes).await?.0)
+        Ok(self.ask(ListNodes).await?.0.into_iter().map(NodeInfo::from).collect())
     }
 }
 

@@ -24,10 +24,20 @@ impl Client {
         target: &RunTarget,
         call: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
+        self.with_worker_of(target, None, call).await
+    }
+
+    /// The same for a call that starts the run with this queue, unless one is open.
+    pub(super) async fn with_worker_of<T>(
+        &self,
+        target: &RunTarget,
+        new: Option<&str>,
+        call: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
         tokio::select! {
             biased;
             result = call => result,
-            error = self.worker_failed(target) => Err(error),
+            error = self.worker_failed(target, new) => Err(error),
             never = self.warn_without_worker(target) => match never {},
         }
     }
@@ -69,11 +79,12 @@ impl Client {
         }
     }
 
-    /// Waits until the last worker of this client that served the run's queue has failed.
-    async fn worker_failed(&self, target: &RunTarget) -> ClientError {
+    /// Waits until the last worker of this client that served the run's queue has failed. While no run
+    /// is open, that is the queue of the one that is about to be started, if there is one.
+    async fn worker_failed(&self, target: &RunTarget, new: Option<&str>) -> ClientError {
         let queue = || async {
-            let run = self.described(target).await?;
-            run.closed_at.is_none().then_some(run.queue)
+            let open = self.described(target).await.filter(|run| run.closed_at.is_none());
+            open.map(|run| run.queue).or_else(|| new.map(ToOwned::to_owned))
         };
         let failed = self.workers().failure(&target.workflow.namespace, queue).await;
         ClientError::WorkerFailed { queue: failed.queue, reason: failed.reason.to_string() }
@@ -131,7 +142,7 @@ impl Drop for StartCheck {
 }
 
 /// Whether a worker takes the task of a run soon; none if the run cannot be described.
-async fn taken<F>(describe: impl Fn() -> F) -> Option<Result<(), Waiting>>
+async fn taken<F>(describe: impl Fn() -> F) -> Option<Result<(), WaitingTask>>
 where
     F: Future<Output = Option<Description>>,
 {
@@ -144,13 +155,13 @@ where
 }
 
 /// A task that waits for a worker.
-struct Waiting {
+struct WaitingTask {
     last_event: u64,
     queue: String,
 }
 
 /// The task of a run, if it waits for a worker and none has failed it.
-fn waiting(run: Description) -> Option<Waiting> {
+fn waiting(run: Description) -> Option<WaitingTask> {
     let waits = run.liveness == Liveness::TaskWaiting && run.trouble.is_none();
-    waits.then_some(Waiting { last_event: run.last_event, queue: run.queue })
+    waits.then_some(WaitingTask { last_event: run.last_event, queue: run.queue })
 }

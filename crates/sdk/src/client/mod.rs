@@ -5,6 +5,7 @@
 //! number of lost connections.
 
 mod activity;
+mod blocked;
 mod control;
 mod description;
 mod error;
@@ -15,9 +16,13 @@ mod list;
 mod lists;
 mod message;
 mod missing_worker;
+mod nodes;
 mod query;
 mod queue_checks;
+mod refusal;
 mod repeat;
+mod run_state;
+mod schedule;
 mod start;
 mod update;
 mod waits;
@@ -35,6 +40,7 @@ use self::generated_id::generated_id;
 pub(crate) use self::workers::{ClientWorkers, Serving};
 pub use self::{
     activity::ActivityHandle,
+    blocked::{Blocked, BlockedReason},
     control::{ControlRequest, RescheduleTimer},
     description::Description,
     error::ClientError,
@@ -42,7 +48,14 @@ pub use self::{
     history::{HistoryEvent, HistoryFollower},
     list::List,
     message::Signal,
+    nodes::{NodeInfo, NodeStatus},
     query::Query,
+    refusal::{RefusalKind, RunRefusal},
+    run_state::{
+        ActivityPhase, Liveness, PendingActivity, PendingChild, ResumeSource, RunOutcome,
+        RunReference, TaskFailureCause, TaskTrouble,
+    },
+    schedule::{ChangeSchedule, CreateSchedule, ScheduleHandle},
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
     waits::WaitsFollower,
@@ -54,17 +67,6 @@ use crate::{
     definition::Workflow,
     interceptor::{Interceptor, Interceptors},
     transport::Transport,
-};
-pub use abide_core::{
-    effect::RunOutcome,
-    event::{Blocked, BlockedReason, RunReference, TaskFailureCause},
-    limits::{Exceeded, InvalidField},
-    node::{NodeListing as NodeInfo, NodeStanding as NodeStatus},
-    operation::CallError,
-    run::{
-        Close as CloseStatus, Liveness, Refusal as RunRefusal, ResumeSource, ShownActivity,
-        ShownChild, ShownPhase, TaskTrouble,
-    },
 };
 
 /// The namespace of clients that do not choose one.

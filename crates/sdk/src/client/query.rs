@@ -39,7 +39,9 @@ impl<O> Query<O> {
         let query = QueryRequest::new(self.name, self.input?);
         match self.client.ask(operation::Query { target: self.target, query }).await {
             Ok(QueryAnswer(Ok(answer))) => Ok((self.decode)(answer)?),
-            Ok(QueryAnswer(Err(failure))) => Err(ClientError::QueryFailed(Box::new(failure))),
+            Ok(QueryAnswer(Err(failure))) => {
+                Err(ClientError::QueryFailed(Box::new(failure.into())))
+            }
             Err(ClientError::Unavailable(why)) => Err(ClientError::Unavailable(format!(
                 "{why}; a query needs a worker on the run's queue: check that one is running"
             ))),

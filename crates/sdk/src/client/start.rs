@@ -8,10 +8,10 @@ use std::{
 };
 
 use abide_core::{
-    event::{ReusePolicy, RunSpec, SignalReceived},
+    event::{self, RunSpec, SignalReceived},
     ids::{Key, WorkflowId},
-    operation::{self, Begin, ConflictPolicy, Started},
-    payload::Payloads,
+    operation::{self, Begin, Started},
+    payload::{PayloadMap, Payloads},
     time::Timestamp,
 };
 
@@ -20,7 +20,9 @@ use crate::{
     arguments::{ArgumentList, IntoArguments},
     definition::{SignalDef, Workflow},
     payload::{PayloadError, PayloadValue},
+    policy::{ConflictPolicy, ReusePolicy},
     retry::RetryPolicy,
+    search::AttributeChange,
     worker::DEFAULT_QUEUE,
 };
 
@@ -51,8 +53,8 @@ impl<W> Start<W> {
                 spec: RunSpec { workflow_type, queue, input, ..RunSpec::default() },
                 identity,
                 key: None,
-                conflict: ConflictPolicy::default(),
-                reuse: ReusePolicy::default(),
+                conflict: operation::ConflictPolicy::default(),
+                reuse: event::ReusePolicy::default(),
                 begin: Begin::default(),
                 signal: None,
                 update: None,
@@ -81,12 +83,12 @@ impl<W> Start<W> {
 
     /// What to do if a run of the workflow is open; by default the start is refused.
     pub fn on_conflict(self, conflict: ConflictPolicy) -> Self {
-        self.with(|call| call.conflict = conflict)
+        self.with(|call| call.conflict = conflict.into())
     }
 
     /// Whether the id of a closed workflow may be reused; by default it may.
     pub fn reuse(self, reuse: ReusePolicy) -> Self {
-        self.with(|call| call.reuse = reuse)
+        self.with(|call| call.reuse = reuse.into())
     }
 
     /// The longest duration of one run; after it the run times out.
@@ -134,6 +136,18 @@ impl<W> Start<W> {
             }),
             Err(error) => {
                 self.call = self.call.and(Err(error.of(format!("memo {name}"))));
+                self
+            }
+        }
+    }
+
+    /// Sets a search attribute of the run, by which lists find it at once.
+    pub fn search_attribute(mut self, change: AttributeChange) -> Self {
+        let mut changed = PayloadMap::new();
+        match change.add_to(&mut changed) {
+            Ok(()) => self.with(|call| call.spec.search_attributes.extend(changed)),
+            Err(error) => {
+                self.call = self.call.and(Err(error));
                 self
             }
         }

@@ -181,7 +181,9 @@ pub(super) fn request(client: &Client, name: String, input: Payloads) -> UpdateR
 pub(super) fn stage(answer: UpdateAnswer) -> Result<(RunId, Stage), ClientError> {
     match answer {
         UpdateAnswer::Reached { run, stage } => Ok((run, stage)),
-        UpdateAnswer::Rejected(failure) => Err(ClientError::UpdateRejected(Box::new(failure))),
+        UpdateAnswer::Rejected(failure) => {
+            Err(ClientError::UpdateRejected(Box::new(failure.into())))
+        }
     }
 }
 
@@ -190,7 +192,7 @@ pub(super) fn result<O>(stage: Stage, decode: &Decode<O>) -> Result<O, ClientErr
     match stage {
         Stage::Completed(UpdateOutcome::Completed(result)) => Ok(decode(result)?),
         Stage::Completed(UpdateOutcome::Failed(failure)) => {
-            Err(ClientError::UpdateFailed(Box::new(failure)))
+            Err(ClientError::UpdateFailed(Box::new(failure.into())))
         }
         stage => Err(ClientError::unexpected(&stage)),
     }

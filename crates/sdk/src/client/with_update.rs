@@ -39,6 +39,7 @@ pub struct StartWithUpdate<W, O> {
 }
 
 /// A run, and what it made of the update.
+#[non_exhaustive]
 pub struct StartedWithUpdate<W: Handled, U> {
     /// A handle to the run that was started, or was open.
     pub workflow: W::Handle,
@@ -134,7 +135,8 @@ impl<W, O> StartWithUpdate<W, O> {
         let target = RunTarget { workflow: call.workflow.clone(), run: None };
         let (run, started, told) = loop {
             let waiting = client.wait((*call).clone());
-            let Started { run, started, update } = client.with_worker(&target, waiting).await?;
+            let waiting = client.with_worker_of(&target, Some(&call.spec.queue), waiting);
+            let Started { run, started, update } = waiting.await?;
             match update {
                 // The open run has closed meanwhile, so the call is repeated without it.
                 Some(Err(CallError::UpdateAborted { accepted: false, .. })) if !started => {}

@@ -15,12 +15,12 @@ pub(crate) struct ClientWorkers(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    services: watch::Sender<BTreeMap<Place, Service>>,
+    services: watch::Sender<BTreeMap<ServedQueue, Service>>,
     checks: QueueChecks,
 }
 
 /// A namespace and a queue in it.
-type Place = (NamespaceId, String);
+type ServedQueue = (NamespaceId, String);
 
 #[derive(Default)]
 struct Service {
@@ -32,7 +32,7 @@ struct Service {
 /// A worker that serves a queue, until this is dropped.
 pub(crate) struct Serving {
     workers: ClientWorkers,
-    place: Place,
+    place: ServedQueue,
     /// Why it ends, if it ends by a failure.
     failure: Option<Arc<str>>,
 }
@@ -83,13 +83,13 @@ impl ClientWorkers {
         &self,
         namespace: &NamespaceId,
         mut queue_of_run: impl FnMut() -> F,
-    ) -> Failed
+    ) -> FailedWorker
     where
         F: Future<Output = Option<String>>,
     {
         let mut services = self.0.services.subscribe();
         loop {
-            let failed = |services: &BTreeMap<Place, Service>| {
+            let failed = |services: &BTreeMap<ServedQueue, Service>| {
                 services
                     .iter()
                     .any(|((of, _), service)| of == namespace && service.failed.is_some())
@@ -103,7 +103,7 @@ impl ClientWorkers {
                 let reason =
                     services.borrow().get(&place).and_then(|service| service.failed.clone());
                 if let Some(reason) = reason {
-                    return Failed { queue: place.1, reason };
+                    return FailedWorker { queue: place.1, reason };
                 }
             }
             // Another queue has failed; the next change may be about this one.
@@ -113,7 +113,7 @@ impl ClientWorkers {
 }
 
 /// The failure of the last worker of a queue.
-pub(super) struct Failed {
+pub(super) struct FailedWorker {
     pub(super) queue: String,
     pub(super) reason: Arc<str>,
 }

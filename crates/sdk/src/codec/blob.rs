@@ -68,6 +68,7 @@ impl FromStr for BlobId {
 
 /// Why a store could not do it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlobError {
     /// There is no such object.
     #[error("there is no such object")]

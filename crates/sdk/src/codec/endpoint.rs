@@ -58,6 +58,7 @@ pub struct CodecEndpoint {
 
 /// Why an endpoint cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// The token is too short to be a secret.
     #[error("the token of a codec endpoint has at least {TOKEN_MIN} characters; this one has {0}")]

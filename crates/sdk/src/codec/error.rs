@@ -15,6 +15,7 @@ pub struct CodecError {
 
 /// What kind of problem it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CodecProblem {
     /// The payload needs a codec or a key that is not there. With it, the payload can be read.
     Missing,

@@ -93,6 +93,7 @@ impl fmt::Debug for Key {
 
 /// Why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// The id is empty, too long, or has other letters than those that are allowed.
     #[error("the key id {0:?} must have 1 to 200 ASCII letters, digits or -_./:@+")]

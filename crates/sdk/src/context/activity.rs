@@ -178,8 +178,8 @@ impl<O> ActivityCall<O> {
         Error::Activity(Box::new(ActivityFailure {
             activity_type: self.spec.activity_type.clone(),
             activity: self.spec.activity.clone(),
-            failure,
-            retry_state,
+            failure: failure.into(),
+            retry_state: retry_state.into(),
         }))
     }
 }

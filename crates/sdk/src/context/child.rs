@@ -3,8 +3,7 @@
 use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
-    event::{ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
-    failure::FailureKind,
+    event::{self, ChildSpec, Origin, RunSpec},
     ids::WorkflowId,
     payload::Payloads,
     retry::{self, RetryDecision},
@@ -21,8 +20,11 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
     executor::{Child, ChildClosed, Resolution, Subject, Terms, Wait},
+    failure::FailureKind,
     payload::{PayloadError, PayloadValue},
+    policy::{ParentClosePolicy, ReusePolicy},
     retry::RetryPolicy,
+    search::AttributeChange,
 };
 
 /// A call of a child; see [`Context::child`](super::Context::child). Awaiting it returns the
@@ -87,8 +89,8 @@ impl<C: Workflow> ChildCall<C> {
         let spec = ChildSpec {
             workflow: board.neighbour(workflow.clone()),
             spec,
-            parent_close: ParentClosePolicy::default(),
-            reuse: ReusePolicy::default(),
+            parent_close: event::ParentClosePolicy::default(),
+            reuse: event::ReusePolicy::default(),
             retry_of: None,
             attempt: 0,
             recorded_retry: None,
@@ -104,14 +106,14 @@ impl<C: Workflow> ChildCall<C> {
     }
 
     /// What happens to the child when this run closes first; by default it is terminated.
-    pub const fn parent_close(mut self, policy: ParentClosePolicy) -> Self {
-        self.spec.parent_close = policy;
+    pub fn parent_close(mut self, policy: ParentClosePolicy) -> Self {
+        self.spec.parent_close = policy.into();
         self
     }
 
     /// Whether the id of a closed workflow may be reused; by default it may.
-    pub const fn reuse(mut self, policy: ReusePolicy) -> Self {
-        self.spec.reuse = policy;
+    pub fn reuse(mut self, policy: ReusePolicy) -> Self {
+        self.spec.reuse = policy.into();
         self
     }
 
@@ -147,6 +149,14 @@ impl<C: Workflow> ChildCall<C> {
         match value.to_payload() {
             Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
             Err(error) => self.unsendable = Some(error.of(format!("memo {name}"))),
+        }
+        self
+    }
+
+    /// Sets a search attribute of the child's run.
+    pub fn search_attribute(mut self, change: AttributeChange) -> Self {
+        if let Err(error) = change.add_to(&mut self.spec.spec.search_attributes) {
+            self.unsendable = Some(error);
         }
         self
     }
@@ -233,30 +243,30 @@ impl<C: Workflow> Operation for ChildCall<C> {
             return Progress::Done(outcome);
         }
         match retries.judge(failed) {
-            RetryDecision::After(delay) => {
+            Some(RetryDecision::After(delay)) => {
                 let board = &self.link.board;
                 let origin = Origin::ChildWorkflowRetry { workflow: retries.first.clone() };
                 let next = board.now().saturating_add(delay);
                 Progress::Waits(board.start_timer(next, origin, Terms::default()))
             }
             // A history of an older engine does not tell the state of recorded retries.
-            RetryDecision::Stop(reason) => {
-                failed.retry_state = reason;
+            Some(RetryDecision::Stop(reason)) => {
+                failed.retry_state = reason.into();
                 Progress::Done(outcome)
             }
+            None => Progress::Done(outcome),
         }
     }
 }
 
 impl Retries {
-    /// The delay before the next attempt, or why there is none.
-    fn judge(&self, failed: &ChildFailure) -> RetryDecision {
+    /// The delay before the next attempt, or why there is none; nothing if the failure says that itself.
+    fn judge(&self, failed: &ChildFailure) -> Option<RetryDecision> {
         // A child that could not be started would fail to start again, and a cancelled one is not
         // retried.
-        if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
-            return RetryDecision::Stop(failed.retry_state);
-        }
-        self.policy.judge(self.attempts, &failed.failure)
+        let final_one =
+            failed.not_started.is_some() || failed.failure.kind() == FailureKind::Cancelled;
+        (!final_one).then(|| self.policy.judge(self.attempts, failed.failure.own()))
     }
 
     /// The id of the next attempt.
@@ -390,9 +400,9 @@ impl<C: Workflow> ChildLink<C> {
         Error::Child(Box::new(ChildFailure {
             workflow_type: C::NAME.into(),
             workflow: self.workflow.clone(),
-            failure,
-            retry_state,
-            not_started,
+            failure: failure.into(),
+            retry_state: retry_state.into(),
+            not_started: not_started.map(Into::into),
         }))
     }
 }

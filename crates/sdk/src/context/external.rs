@@ -130,6 +130,7 @@ impl Operation for ExternalCall {
         Progress::Done(match answer.0 {
             Resolution::External(Err(cause)) => {
                 let workflow = self.workflow.clone();
+                let cause = cause.into();
                 Err(Error::External(Box::new(ExternalFailure { workflow, cause })))
             }
             Resolution::Cancelled => Err(Error::Cancelled),

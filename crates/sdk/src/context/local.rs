@@ -152,8 +152,8 @@ impl<O> LocalActivityCall<O> {
         Error::Activity(Box::new(ActivityFailure {
             activity_type: self.activity_type.into(),
             activity: self.id.as_str().into(),
-            failure,
-            retry_state,
+            failure: failure.into(),
+            retry_state: retry_state.into(),
         }))
     }
 }

@@ -23,8 +23,8 @@ use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time:
 
 use abide_core::{
     event::RunStarted,
-    failure::Failure,
     ids::{RunId, WorkflowId},
+    payload::{Payload, PayloadMap},
     time::Timestamp,
 };
 use uuid::Uuid;
@@ -55,8 +55,10 @@ use crate::{
     definition::{SignalDef, Workflow},
     error::{Error, Result},
     executor::{self, Board, Cancellation, ScopeKind},
+    failure::Failure,
     interceptor,
     payload::{self, PayloadValue},
+    search::{AttributeChange, SearchAttribute},
 };
 
 /// The key of the condition that no handler runs.
@@ -296,6 +298,43 @@ impl<W> Context<W> {
         self.call_site().follows_alone(change);
     }
 
+    /// Sets or removes search attributes of the run, by which lists find it as soon as the task is
+    /// completed. They must be registered in the namespace with their types, or the task fails and is
+    /// tried again later.
+    #[track_caller]
+    pub fn upsert_search_attributes(
+        &self,
+        changes: impl IntoIterator<Item = AttributeChange>,
+    ) -> Result<()> {
+        let mut all = PayloadMap::new();
+        changes.into_iter().try_for_each(|change| change.add_to(&mut all))?;
+        self.call_site().upsert_search_attributes(all);
+        Ok(())
+    }
+
+    /// The value of a search attribute of the run, as its start or its code has set it.
+    pub fn search_attribute<T: PayloadValue>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.board.search_attributes(|all| attribute.of(all)).transpose()?)
+    }
+
+    /// Sets a named value that is shown with the run.
+    #[track_caller]
+    pub fn upsert_memo<T: PayloadValue>(&self, name: impl Into<String>, value: &T) -> Result<()> {
+        let name = name.into();
+        let payload = value.to_payload().map_err(|error| error.of(format!("memo {name}")))?;
+        self.call_site().upsert_memo([(name, payload.unwrap_or_default())].into());
+        Ok(())
+    }
+
+    /// Removes a named value that is shown with the run.
+    #[track_caller]
+    pub fn remove_memo(&self, name: impl Into<String>) {
+        self.call_site().upsert_memo([(name.into(), Payload::default())].into());
+    }
+
     /// The time of the current task: the same on replay.
     pub fn now(&self) -> Timestamp {
         self.board.now()
@@ -378,8 +417,8 @@ impl<W> Context<W> {
 
     /// Why the previous run failed or timed out, if this run is a retry of it or follows it by a
     /// cron schedule.
-    pub fn last_failure(&self) -> Option<&Failure> {
-        self.board.started().previous.as_ref()?.failure.as_ref()
+    pub fn last_failure(&self) -> Option<Failure> {
+        self.board.started().previous.as_ref()?.failure.clone().map(Failure::from)
     }
 
     /// Records where user code is, for operations that are built from other waits.

@@ -9,6 +9,7 @@ use crate::{
     executor::Board,
     payload::{PayloadError, PayloadValue},
     retry::RetryPolicy,
+    search::AttributeChange,
 };
 
 /// The options of the next run; see [`Context::next_run`](super::Context::next_run). Options that
@@ -31,7 +32,7 @@ impl NextRun {
             Err(error) => (Payloads::new(), Some(error)),
         };
         let workflow_type = workflow_type.to_owned();
-        Self { spec: RunSpec { workflow_type, input, ..board.started().spec.clone() }, unsendable }
+        Self { spec: RunSpec { workflow_type, input, ..board.current_spec() }, unsendable }
     }
 
     /// The queue whose workers run the new run.
@@ -71,6 +72,14 @@ impl NextRun {
         match value.to_payload() {
             Ok(payload) => drop(self.spec.memo.insert(name, payload.unwrap_or_default())),
             Err(error) => self.unsendable = Some(error.of(format!("memo {name}"))),
+        }
+        self
+    }
+
+    /// Sets a search attribute of the new run, or removes one that this run has.
+    pub fn search_attribute(mut self, change: AttributeChange) -> Self {
+        if let Err(error) = change.add_to(&mut self.spec.search_attributes) {
+            self.unsendable = Some(error);
         }
         self
     }

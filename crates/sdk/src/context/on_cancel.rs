@@ -6,6 +6,7 @@
 /// [`Pending::cancel`](super::Pending::cancel). Dropping a wait, as a losing branch of `select!`
 /// does, cancels it too, but then no code sees how it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnCancel {
     /// Asks it to cancel itself, and continues at once with
     /// [`Error::Cancelled`](crate::Error::Cancelled).

@@ -7,7 +7,7 @@ use std::{
 };
 
 use abide_core::{
-    command::{Command, Place},
+    command::{Command, SourcePlace},
     event::{Fact, RunStarted},
     failure::{Failure, FailureKind},
     ids::{RunId, TimerId, WorkflowKey},
@@ -181,8 +181,8 @@ impl<W: Workflow> Code for Machine<W> {
         Vec::new()
     }
 
-    fn place(&self) -> Place {
-        Place(self.running.as_ref().and_then(|running| running.tasks.main_place()))
+    fn place(&self) -> SourcePlace {
+        SourcePlace(self.running.as_ref().and_then(|running| running.tasks.main_place()))
     }
 
     fn advice(&self) -> Option<String> {

@@ -9,7 +9,7 @@ use abide_core::{
 };
 
 use super::waits::ChildClosed;
-use crate::error::delivery_message;
+use crate::failure;
 
 pub(super) fn of_activity(close: ActivityClose<'_>) -> Result<Payloads, (Failure, RetryState)> {
     match close {
@@ -53,7 +53,7 @@ pub(super) fn of_child(close: ChildClose<'_>) -> Result<Payloads, Box<ChildClose
 }
 
 fn not_started(cause: DeliveryFailure) -> Box<ChildClosed> {
-    let message = format!("it was not started: {}", delivery_message(cause));
+    let message = format!("it was not started: {}", failure::DeliveryFailure::from(cause));
     let failure = Failure::server(FailureKind::Server, message);
     let failure = Failure { non_retryable: true, ..failure };
     let retry_state = RetryState::NonRetryableFailure;

@@ -42,6 +42,7 @@ pub struct Message {
 
 /// The kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MessageKind {
     /// Input without an answer.
     Signal,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use abide_core::{
     ids::NamespaceId,
-    tally::{Tallied, TallyGroup, WaitTally},
+    tally::{RunGroup, RunTally, TallyWaits, WaitGroup, WaitTally},
 };
 
 use super::{RunStatus, WaitKind};
@@ -31,6 +31,36 @@ pub struct RunCount {
     pub workflow_type: String,
     /// How many runs there are.
     pub runs: u64,
+}
+
+/// How many runs have each value of the field that a query names with `GROUP BY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCounts {
+    /// The values that any runs have.
+    pub groups: Vec<FieldCount>,
+    /// There are more runs than were examined, so that only some are counted.
+    pub more: bool,
+}
+
+/// How many runs have one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldCount {
+    /// The value as text; none for runs that have no value.
+    pub value: Option<String>,
+    /// How many runs there are.
+    pub runs: u64,
+}
+
+impl FieldCounts {
+    pub(crate) fn of(tally: RunTally) -> Self {
+        let count = |(group, runs)| match group {
+            RunGroup::Value(value) => Some(FieldCount { value, runs }),
+            RunGroup::Type { .. } => None,
+        };
+        Self { groups: tally.groups.into_iter().filter_map(count).collect(), more: tally.more }
+    }
 }
 
 /// How many waits of each kind end in each interval.
@@ -59,12 +89,12 @@ pub struct WaitCount {
 /// counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing is counted until it is passed to a client"]
-pub struct WaitIntervals(WaitTally);
+pub struct WaitIntervals(TallyWaits);
 
 impl WaitIntervals {
     /// So many intervals of this length, the first of which begins at `from`.
     pub fn new(from: Timestamp, length: Duration, count: u32) -> Self {
-        Self(WaitTally {
+        Self(TallyWaits {
             namespace: None,
             known: Default::default(),
             workflow_type: None,
@@ -83,41 +113,36 @@ impl WaitIntervals {
 
     /// Counts only waits of this kind. Call it again for several.
     pub fn kind(mut self, kind: WaitKind) -> Self {
-        self.0.kinds.insert(kind);
+        self.0.kinds.insert(kind.into());
         self
     }
 
-    pub(crate) fn in_namespace(&self, namespace: &NamespaceId) -> WaitTally {
-        WaitTally { namespace: Some(namespace.clone()), ..self.0.clone() }
+    pub(crate) fn in_namespace(&self, namespace: &NamespaceId) -> TallyWaits {
+        TallyWaits { namespace: Some(namespace.clone()), ..self.0.clone() }
     }
 
-    pub(crate) fn counts(&self, tallied: Tallied) -> WaitCounts {
+    pub(crate) fn counts(&self, tally: WaitTally) -> WaitCounts {
         let starts: Vec<_> = self.0.starts().collect();
-        let count = |(group, waits)| match group {
-            TallyGroup::Waits { interval, kind } => {
-                let from = *starts.get(usize::try_from(interval).ok()?)?;
-                Some(WaitCount { from, kind, waits })
-            }
-            TallyGroup::Runs { .. } => None,
+        let start = |interval| starts.get(usize::try_from(interval).ok()?).copied();
+        let count = |(group, waits): (WaitGroup, u64)| {
+            Some(WaitCount { from: start(group.interval)?, kind: group.kind.into(), waits })
         };
-        let whole = usize::try_from(tallied.whole).unwrap_or(usize::MAX);
-        let end = starts.get(whole).copied().unwrap_or_else(|| self.0.end());
+        let end = start(tally.whole).unwrap_or_else(|| self.0.end());
         WaitCounts {
-            groups: tallied.groups.into_iter().filter_map(count).collect(),
-            complete_until: tallied.more.then_some(end),
+            groups: tally.groups.into_iter().filter_map(count).collect(),
+            complete_until: tally.more.then_some(end),
         }
     }
 }
 
 impl RunCounts {
-    pub(crate) fn of(tallied: Tallied) -> Self {
+    pub(crate) fn of(tally: RunTally) -> Self {
         let count = |(group, runs)| match group {
-            TallyGroup::Runs { status, workflow_type } => {
-                Some(RunCount { status, workflow_type, runs })
+            RunGroup::Type { status, workflow_type } => {
+                Some(RunCount { status: status.into(), workflow_type, runs })
             }
-            TallyGroup::Waits { .. } => None,
+            RunGroup::Value(_) => None,
         };
-        let groups = tallied.groups.into_iter().filter_map(count).collect();
-        Self { groups, more: tallied.more }
+        Self { groups: tally.groups.into_iter().filter_map(count).collect(), more: tally.more }
     }
 }

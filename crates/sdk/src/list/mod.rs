@@ -4,13 +4,14 @@
 mod count;
 mod position;
 mod run;
+mod status;
 mod wait;
 
 pub(crate) use self::wait::decoded;
 pub use self::{
-    count::{RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
+    count::{FieldCount, FieldCounts, RunCount, RunCounts, WaitCount, WaitCounts, WaitIntervals},
     position::{ParsePositionError, RunPosition, WaitPosition},
     run::{RunFilter, RunRow},
+    status::{RunStatus, WaitEnd, WaitKind},
     wait::{Wait, WaitFilter, WaitKey, WaitRow},
 };
-pub use abide_core::list::{RunStatus, WaitEnd, WaitKind};

@@ -12,7 +12,7 @@ use crate::Timestamp;
 /// A position in a list of runs. It converts to text and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunPosition {
-    pub(super) started_at: Timestamp,
+    pub(super) at: Timestamp,
     pub(super) run: RunId,
 }
 
@@ -27,7 +27,7 @@ pub struct ParsePositionError;
 
 impl fmt::Display for RunPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}~{}", self.started_at, self.run)
+        write!(f, "{}~{}", self.at, self.run)
     }
 }
 
@@ -35,8 +35,8 @@ impl FromStr for RunPosition {
     type Err = ParsePositionError;
 
     fn from_str(text: &str) -> Result<Self, ParsePositionError> {
-        let (started_at, run) = text.split_once('~').ok_or(ParsePositionError)?;
-        Ok(Self { started_at: time(started_at)?, run: run_id(run)? })
+        let (at, run) = text.split_once('~').ok_or(ParsePositionError)?;
+        Ok(Self { at: time(at)?, run: run_id(run)? })
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn positions_survive_as_text() {
         let started_at = Timestamp::new(1_700_000_000, 123_456_789).expect("a time");
-        let of_run = RunPosition { started_at, run: run() };
+        let of_run = RunPosition { at: started_at, run: run() };
         assert_eq!(of_run.to_string().parse(), Ok(of_run));
         for until in [started_at, Timestamp::NEVER] {
             let wait = "tpaid~\u{e9}".as_bytes().to_vec().into();

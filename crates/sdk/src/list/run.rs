@@ -4,12 +4,14 @@ use abide_core::{
     codec::{self, RunDetails},
     ids::{NamespaceId, RunId, WorkflowId},
     list,
+    search::Order,
 };
 
 use super::{RunPosition, RunStatus};
 use crate::{
     Timestamp,
     payload::{PayloadError, PayloadValue},
+    search::SearchAttribute,
 };
 
 /// A run in a list.
@@ -28,24 +30,46 @@ pub struct RunRow {
     pub started_at: Timestamp,
     /// When it ended; none while it is open.
     pub closed_at: Option<Timestamp>,
+    /// The queue whose workers run it.
+    pub queue: String,
+    /// Workflow and run that started it as a child.
+    pub parent: Option<(WorkflowId, RunId)>,
+    position: RunPosition,
     details: RunDetails,
 }
 
 impl RunRow {
-    pub(crate) fn of(row: list::RunRow) -> Self {
+    pub(crate) fn of(row: list::RunRow, order: Order) -> Self {
+        let (at, run) = order.position(&row);
         Self {
             workflow: row.workflow,
             run: row.run,
             workflow_type: row.workflow_type,
-            status: row.status,
+            status: row.status.into(),
             started_at: row.started_at,
             closed_at: row.closed_at,
+            queue: row.queue,
+            parent: row.parent.map(|parent| (parent.workflow, parent.run)),
+            position: RunPosition { at, run },
             // A row whose details are damaged is still worth showing.
             details: codec::decode_run_details(row.details).unwrap_or_default(),
         }
     }
 
-    /// A named value of the run's memo, as its start has set it.
+    /// A search attribute of the run, if it is set.
+    pub fn search_attribute<T: PayloadValue>(
+        &self,
+        attribute: SearchAttribute<T>,
+    ) -> Option<Result<T, PayloadError>> {
+        attribute.of(&self.details.search_attributes)
+    }
+
+    /// The names of all search attributes that the run has.
+    pub fn search_attribute_names(&self) -> impl Iterator<Item = &str> {
+        self.details.search_attributes.keys().map(String::as_str)
+    }
+
+    /// A named value of the run's memo, as its start or its code has set it.
     pub fn memo<T: PayloadValue>(&self, name: &str) -> Option<Result<T, PayloadError>> {
         super::decoded(&self.details.memo, name)
     }
@@ -58,7 +82,7 @@ impl RunRow {
     /// The row's position in lists: a page that begins [`after`](RunFilter::after) it goes on from
     /// here.
     pub const fn position(&self) -> RunPosition {
-        RunPosition { started_at: self.started_at, run: self.run }
+        self.position
     }
 }
 
@@ -88,7 +112,7 @@ impl RunFilter {
 
     /// Only runs of this status. Call it again for several.
     pub fn status(mut self, status: RunStatus) -> Self {
-        self.0.statuses.push(status);
+        self.0.statuses.push(status.into());
         self
     }
 
@@ -104,9 +128,17 @@ impl RunFilter {
         self
     }
 
+    /// Only runs that pass this query, such as `WorkflowType = 'order' AND Amount > 100`. It may end
+    /// with `ORDER BY`; for [`Client::count_runs_by_field`](crate::Client::count_runs_by_field) it ends
+    /// with `GROUP BY`.
+    pub fn query(mut self, query: impl Into<String>) -> Self {
+        self.0.query = query.into();
+        self
+    }
+
     /// Only runs that follow this position in the list.
     pub const fn after(mut self, position: RunPosition) -> Self {
-        self.0.after = Some((position.started_at, position.run));
+        self.0.after = Some((position.at, position.run));
         self
     }
 

@@ -103,7 +103,7 @@ impl Wait {
         });
         Self {
             key: WaitKey(wait.key),
-            kind: wait.kind,
+            kind: wait.kind.into(),
             name: wait.name,
             since: wait.since,
             until: finite(wait.until),
@@ -151,7 +151,7 @@ impl WaitRow {
             workflow_type: row.workflow_type,
             run: row.run,
             key: WaitKey(run::WaitKey::from_bytes(&row.wait)?),
-            kind: row.kind,
+            kind: row.kind.into(),
             name: row.name,
             since: row.since,
             until: finite(row.until),
@@ -191,7 +191,8 @@ fn finite(until: Timestamp) -> Option<Timestamp> {
 }
 
 fn ended_by(kind: WaitKind, until: Option<Timestamp>) -> Vec<WaitEnd> {
-    kind.ended_by(until.unwrap_or(Timestamp::NEVER))
+    let ends = list::WaitKind::from(kind).ended_by(until.unwrap_or(Timestamp::NEVER));
+    ends.into_iter().map(WaitEnd::from).collect()
 }
 
 pub(crate) fn decoded<T: PayloadValue>(
@@ -226,8 +227,8 @@ impl WaitFilter {
     }
 
     /// Only waits of this kind.
-    pub const fn kind(mut self, kind: WaitKind) -> Self {
-        self.0.kind = Some(kind);
+    pub fn kind(mut self, kind: WaitKind) -> Self {
+        self.0.kind = Some(kind.into());
         self
     }
 

@@ -89,7 +89,7 @@ impl Interceptor for OpenTelemetry {
             match &end {
                 ActivityEnd::Completed(_) => {}
                 ActivityEnd::Failed(failure) => {
-                    span.set_status(Status::error(failure.message.clone()));
+                    span.set_status(Status::error(failure.message().to_owned()));
                 }
                 ActivityEnd::Cancelled(_) => outcome(&span, "cancelled"),
                 ActivityEnd::Later => outcome(&span, "completed later"),

@@ -118,7 +118,9 @@ async fn run(place: RunningAttempt, given: ActivityGiven) {
     };
     let ending = match ended {
         Ok(ActivityEnd::Completed(result)) => AttemptEnd::Resolved(Resolution::Completed(result)),
-        Ok(ActivityEnd::Failed(failure)) => AttemptEnd::Resolved(Resolution::Failed(failure)),
+        Ok(ActivityEnd::Failed(failure)) => {
+            AttemptEnd::Resolved(Resolution::Failed(failure.into()))
+        }
         Ok(ActivityEnd::Cancelled(details)) => AttemptEnd::Resolved(Resolution::Cancelled(details)),
         Ok(ActivityEnd::Later) => AttemptEnd::Left,
         Err(panic) => AttemptEnd::Resolved(Resolution::Failed(panicked(&*panic))),
@@ -157,10 +159,10 @@ async fn execute(
 ) -> ActivityEnd {
     let Some(code) = shared.registry.activity_code(&given.spec.activity_type) else {
         // A failure that is retried: a worker that has the activity may be starting.
-        return ActivityEnd::Failed(unknown(shared, &given.spec.activity_type));
+        return ActivityEnd::Failed(unknown(shared, &given.spec.activity_type).into());
     };
     if let Err(failure) = shared.decode_attempt(attempt, &mut given).await {
-        return ActivityEnd::Failed(failure);
+        return ActivityEnd::Failed(failure.into());
     }
     let input = std::mem::take(&mut given.spec.input);
     let token = &attempt.token;

@@ -25,7 +25,7 @@ use abide_core::{
 use bytes::Bytes;
 
 use super::{
-    attempts::Attempt, history::Unread, notice, shared::WorkerCore, thread_message::TaskLog,
+    attempts::Attempt, history::UnreadLog, notice, shared::WorkerCore, thread_message::TaskLog,
 };
 use crate::{
     backoff::Backoff,
@@ -107,7 +107,7 @@ impl WorkerCore {
 }
 
 /// The events of these rows.
-pub(super) fn events(rows: Vec<Bytes>) -> Result<Vec<Event>, Unread> {
+pub(super) fn events(rows: Vec<Bytes>) -> Result<Vec<Event>, UnreadLog> {
     let mut events = Vec::new();
     for row in rows {
         events.extend(codec::decode_events(row)?);

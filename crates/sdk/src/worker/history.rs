@@ -28,7 +28,7 @@ pub(super) struct Log {
 
 /// Why a log could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum UnreadLog {
     /// The engine refuses to return it.
     #[error(transparent)]
     Refused(CallError),
@@ -49,7 +49,7 @@ pub(super) async fn read(
     target: RunTarget,
     from: u64,
     last_event: EventNumber,
-) -> Result<Log, Unread> {
+) -> Result<Log, UnreadLog> {
     let mut log = Log { events: Vec::new(), end: from };
     loop {
         let request = History { target: target.clone(), from: log.end, follow: None };
@@ -77,7 +77,7 @@ async fn page(
     shared: &WorkerCore,
     sender: &Arc<dyn SessionSender>,
     request: History,
-) -> Result<HistoryPage, Unread> {
+) -> Result<HistoryPage, UnreadLog> {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     loop {
         let error = match ask(&*shared.transport, request.clone()).await {
@@ -85,11 +85,11 @@ async fn page(
             Err(error) => error,
         };
         if !error.passing() {
-            return Err(Unread::Refused(error));
+            return Err(UnreadLog::Refused(error));
         }
         let lasts = |stream: &Option<_>| stream.as_ref().is_some_and(|it| Arc::ptr_eq(it, sender));
         if !lasts(&*shared.stream.borrow()) {
-            return Err(Unread::StreamEnded(error));
+            return Err(UnreadLog::StreamEnded(error));
         }
         tracing::debug!(%error, "retrying to fetch a history");
         tokio::time::sleep(backoff.step()).await;

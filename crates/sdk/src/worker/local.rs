@@ -296,6 +296,7 @@ impl LocalAttempts {
                 }
             }
             ActivityEnd::Failed(failure) => {
+                let failure = Failure::from(failure);
                 let sent = self.codecs.as_sent(failure.clone()).await;
                 Err(match sent.and_then(|failure| limits.check_failure(&failure)) {
                     Ok(()) => failure,

@@ -45,7 +45,6 @@ use abide_core::{
     dispatch::{self, QueueKey, WorkKind},
     event::Event,
     ids::BuildId,
-    operation::CallError,
 };
 use tokio::{
     runtime::Handle,
@@ -65,7 +64,7 @@ use self::{
 };
 use crate::{
     activity::{Activities, Activity, ActivityContext},
-    client::{Client, Serving},
+    client::{Client, ClientError, Serving},
     definition::Workflow,
     interceptor::{Interceptor, Interceptors},
     payload::PayloadValue,
@@ -124,10 +123,10 @@ pub enum WorkerError {
     NothingToRun(String),
     /// The engine refuses the worker as invalid; connecting again would not help.
     #[error("the engine refused the worker: {0}")]
-    Refused(#[source] CallError),
+    Refused(#[source] ClientError),
     /// The engine in this process was shut down.
     #[error("the worker cannot continue: {0}")]
-    EngineGone(#[source] CallError),
+    EngineGone(#[source] ClientError),
     /// The program was started by `abide replay`, and the histories to replay cannot be read.
     #[error("the histories that {REPLAY_VARIABLE} names cannot be replayed: {0}")]
     NotReplayed(#[source] io::Error),

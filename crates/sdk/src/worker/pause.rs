@@ -51,7 +51,7 @@ impl WorkflowThread {
         completion: Completion,
     ) {
         match machine.go_on_locally(&task.token, &mut self.launcher) {
-            Ok(Rest::Nothing) => self.complete(task, machine, completion, Next::WhenNeeded),
+            Ok(Rest::Nothing) => self.complete(task, machine, completion, NextTask::WhenNeeded),
             Ok(Rest::Waits) => {
                 self.launcher.pause(&task.token, task.given.timeout / 2);
                 self.paused.insert(task.token.run, Paused { task, machine });
@@ -84,7 +84,7 @@ impl WorkflowThread {
 
     fn complete_rested(&mut self, task: TaskMessage, machine: CachedRun) {
         let completion = machine.completion();
-        self.complete(task, machine, completion, Next::WhenNeeded);
+        self.complete(task, machine, completion, NextTask::WhenNeeded);
     }
 
     /// The pause of a task is over: it is completed with what code has issued so far.
@@ -94,14 +94,14 @@ impl WorkflowThread {
             && let Some(Paused { task, machine }) = self.paused.remove(&run)
         {
             let completion = machine.completion();
-            self.complete(task, machine, completion, Next::AtOnce);
+            self.complete(task, machine, completion, NextTask::AtOnce);
         }
     }
 }
 
 /// When the engine creates the run's next task.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextTask {
     /// When a new event for the run needs one.
     WhenNeeded,
     /// At once: code waits for local activities of this worker.

@@ -67,7 +67,7 @@ impl WorkflowThread {
         &self,
         query: QueryMessage,
         from: u64,
-        wrap: fn(Result<Log, history::Unread>) -> QueryLog,
+        wrap: fn(Result<Log, history::UnreadLog>) -> QueryLog,
     ) {
         let shared = Arc::clone(&self.shared);
         self.read_beside(async move {

@@ -144,7 +144,7 @@ fn outcome(
         Err(ReplayError::Mismatch { mismatch, .. }) => {
             ReplayOutcome::Mismatch(mismatch.to_string())
         }
-        Err(ReplayError::Fault { fault, .. }) => ReplayOutcome::Fault(fault.failure.message),
+        Err(ReplayError::Fault { failure, .. }) => ReplayOutcome::Fault(failure.to_string()),
         Err(error @ (ReplayError::Unreadable(_) | ReplayError::NotWhole(_))) => {
             ReplayOutcome::Unreadable(error.to_string())
         }

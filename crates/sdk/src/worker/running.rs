@@ -46,7 +46,7 @@ impl Worker {
             let ended = self
                 .run_until(async {
                     if stopped.await.is_err() {
-                        // The handle was dropped: nobody can stop the worker any more.
+                        // The handle was dropped: nothing can stop the worker any more.
                         pending::<()>().await;
                     }
                 })

@@ -108,8 +108,12 @@ impl Life {
                     self.shared.present(None);
                     return Ok(session);
                 }
-                Err(error @ CallError::Invalid(_)) => return Err(WorkerError::Refused(error)),
-                Err(error @ CallError::NoAnswer(_)) => return Err(WorkerError::EngineGone(error)),
+                Err(error @ CallError::Invalid(_)) => {
+                    return Err(WorkerError::Refused(error.into()));
+                }
+                Err(error @ CallError::NoAnswer(_)) => {
+                    return Err(WorkerError::EngineGone(error.into()));
+                }
                 Err(error) => {
                     count(&self.shared.metrics.connection().failures);
                     let wait = backoff.scattered_step();

@@ -17,10 +17,10 @@ use bytes::Bytes;
 use super::{
     cached_run::{CachedRun, Trouble},
     encoded,
-    history::{self, Log, Unread},
+    history::{self, Log, UnreadLog},
     metrics::{TaskResult, count},
     notice,
-    pause::{Next, Paused},
+    pause::{NextTask, Paused},
     shared::WorkerCore,
     thread::WorkflowThread,
     thread_message::{TaskLog, TaskMessage, ThreadMessage},
@@ -141,7 +141,7 @@ impl WorkflowThread {
         task: TaskMessage,
         machine: CachedRun,
         completion: Completion,
-        next: Next,
+        next: NextTask,
     ) {
         let TaskMessage { sender, token, slot, unasked, arrived, .. } = task;
         let workflow = self.shared.metrics.workflow(Some(machine.workflow_type()));
@@ -164,7 +164,7 @@ impl WorkflowThread {
         let completion = TaskCompletion {
             commands,
             flags,
-            force_next: next == Next::AtOnce,
+            force_next: next == NextTask::AtOnce,
             eager_activities,
             ..TaskCompletion::default()
         };
@@ -187,9 +187,9 @@ impl WorkflowThread {
     }
 
     /// The log could not be read. If the stream has ended, the worker no longer owns the task.
-    fn log_unread(&mut self, task: TaskMessage, unread: &Unread) {
+    fn log_unread(&mut self, task: TaskMessage, unread: &UnreadLog) {
         let workflow = &task.token.workflow;
-        if let Unread::StreamEnded(error) = unread {
+        if let UnreadLog::StreamEnded(error) = unread {
             notice::debug(workflow, format_args!("a task was abandoned with its stream: {error}"));
             return;
         }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use super::{
     encoded::Unasked,
-    history::{Log, Unread},
+    history::{Log, UnreadLog},
     local::LocalEnded,
     shared::TaskSlot,
 };
@@ -51,9 +51,9 @@ pub(super) enum TaskLog {
     /// The rows since the last completed task.
     Recent(Vec<Bytes>),
     /// The same as events, whose payloads were encoded.
-    Decoded(Result<Vec<Event>, Unread>),
+    Decoded(Result<Vec<Event>, UnreadLog>),
     /// The whole log, read because the machine in memory is missing or stale.
-    Whole(Result<Log, Unread>),
+    Whole(Result<Log, UnreadLog>),
 }
 
 pub(super) struct QueryMessage {
@@ -76,7 +76,7 @@ pub(super) enum QueryLog {
     /// The query cannot be asked, for this reason.
     Unanswerable(Failure),
     /// The part that the machine in memory lacks.
-    Rest(Result<Log, Unread>),
+    Rest(Result<Log, UnreadLog>),
     /// The whole log, because the machine in memory is missing or stale.
-    Whole(Result<Log, Unread>),
+    Whole(Result<Log, UnreadLog>),
 }

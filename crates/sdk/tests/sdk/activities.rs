@@ -131,15 +131,15 @@ fn errors_of_any_kind_are_failures() {
         ActivityEnd::Failed(failure) => failure,
         other => panic!("{other:?}"),
     };
-    assert_eq!(failed("send", &["\"\"", "\"Hi\""]).message, "nobody to send to");
+    assert_eq!(failed("send", &["\"\"", "\"Hi\""]).message(), "nobody to send to");
     let unreadable = failed("send", &["7"]);
-    assert!(unreadable.message.starts_with("input of activity send: "), "{}", unreadable.message);
-    assert!(unreadable.non_retryable);
+    assert!(unreadable.message().starts_with("input of activity send: "), "{unreadable}");
+    assert!(unreadable.is_non_retryable());
     let hard = failed("give_up", &["true"]);
-    assert_eq!((hard.error_type.as_str(), hard.non_retryable), ("BadNumber", true));
-    assert_eq!(hard.message, "invalid digit found in string");
+    assert_eq!((hard.error_type(), hard.is_non_retryable()), ("BadNumber", true));
+    assert_eq!(hard.message(), "invalid digit found in string");
     let soft = failed("give_up", &["false"]);
-    assert_eq!(soft.next_retry_delay, Some(Duration::from_secs(7)));
+    assert_eq!(soft.next_retry_delay(), Some(Duration::from_secs(7)));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn an_activity_can_be_replaced() {
     assert_eq!(sent, ActivityEnd::Completed(expected));
     let failure = Failure { message: "who?".into(), ..Failure::default() };
     let failed = run(&registry, "send", arguments(&["\"Eve\"", "\"Hi\""]));
-    assert_eq!(failed, ActivityEnd::Failed(failure));
+    assert_eq!(failed, ActivityEnd::Failed(failure.into()));
 }
 
 #[derive(Default)]

@@ -97,7 +97,7 @@ impl World<Expense> {
     pub(crate) fn answer_by_update(&mut self, answer: Answer) -> Result<Receipt, Refusal> {
         match self.update(Expense::DECIDE, answer) {
             Some(told) => Ok(told.unwrap()),
-            None => Err(Refusal::of(self.rejected.last().unwrap()).unwrap()),
+            None => Err(Refusal::of(&self.rejected.last().unwrap().clone().into()).unwrap()),
         }
     }
 }

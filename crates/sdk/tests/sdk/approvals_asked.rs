@@ -128,8 +128,11 @@ fn a_choice_that_cannot_be_read_is_refused_and_says_why() {
         let json = format!(r#"{{"request": "review", "decision": {decision}, "approver": "ada"}}"#);
         world.update_raw("decide", vec![Payload::new(json)]);
     }
-    let refusals: Vec<_> =
-        world.rejected.iter().map(|failure| Refusal::of(failure).unwrap().to_string()).collect();
+    let refusals: Vec<_> = world
+        .rejected
+        .iter()
+        .map(|failure| Refusal::of(&failure.clone().into()).unwrap().to_string())
+        .collect();
     assert!(refusals[0].starts_with("no such decision: shorten of request review cannot be read"));
     assert!(refusals[1].starts_with("no such decision: shorten of request review cannot be read"));
     assert_eq!(refusals[2], "no such decision: request review accepts accept, shorten, not 7");
@@ -185,7 +188,7 @@ fn a_level_that_rejects_or_stays_silent_ends_the_order() {
 fn an_update_to_a_level_that_was_not_asked_is_no_such_request() {
     let mut world = World::<Levels>::start(());
     assert_eq!(world.update(Levels::DECIDE, Answer::approve("board", "board")), None);
-    let refusal = Refusal::of(&world.rejected[0]).unwrap();
+    let refusal = Refusal::of(&world.rejected[0].clone().into()).unwrap();
     assert_eq!(refusal.to_string(), "no such request: board; open: lead");
     assert_eq!(
         refusal,
@@ -350,7 +353,7 @@ impl OwnUpdate {
 fn an_update_of_the_users_own_may_take_decisions_and_refuses_them_as_typed() {
     let mut world = World::<OwnUpdate>::start(());
     assert_eq!(world.update(OwnUpdate::SIGN, Answer::approve("contract", "mallory")), None);
-    let refusal = Refusal::of(&world.rejected[0]).unwrap();
+    let refusal = Refusal::of(&world.rejected[0].clone().into()).unwrap();
     assert!(matches!(refusal, Refusal::NotAllowed { .. }));
     let signed = world.update(OwnUpdate::SIGN, Answer::approve("contract", "ada"));
     assert_eq!(signed, Some(Ok(world.now())));

@@ -247,7 +247,7 @@ fn a_request_is_withdrawn_when_the_run_is_cancelled() {
     world.cancel();
     assert_eq!(world.query(Careful::APPROVALS, ()).requests[0].status, Status::Withdrawn);
     assert_eq!(world.update(Careful::DECIDE, approve()), None);
-    assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
+    assert!(matches!(Refusal::of(&world.rejected[0].clone().into()), Some(Refusal::Closed { .. })));
     world.pass(seconds(9));
     assert_eq!(world.history().last(), Some(&"RunCancelled"));
     world.check();
@@ -292,7 +292,7 @@ fn a_request_is_withdrawn_when_its_future_is_dropped() {
     let standing = &world.query(Impatient::APPROVALS, ()).requests[0];
     assert_eq!((standing.status, standing.ended_at), (Status::Withdrawn, Some(world.now())));
     assert_eq!(world.update(Impatient::DECIDE, approve()), None);
-    assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
+    assert!(matches!(Refusal::of(&world.rejected[0].clone().into()), Some(Refusal::Closed { .. })));
     assert!(world.history().contains(&"WaitCancelled"));
     world.check();
 }

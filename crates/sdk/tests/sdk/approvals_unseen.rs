@@ -114,7 +114,7 @@ fn a_request_that_nobody_looks_at_is_withdrawn_when_the_run_is_cancelled() {
     world.cancel();
     assert_eq!(status(&world), Status::Withdrawn);
     assert_eq!(world.update(Contract::DECIDE, approve("legal", "ada")), None);
-    assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
+    assert!(matches!(Refusal::of(&world.rejected[0].clone().into()), Some(Refusal::Closed { .. })));
     world.pass(seconds(9));
     assert_eq!(world.history().last(), Some(&"RunCancelled"));
     world.check();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use abide::{Context, Error, Failure, RetryPolicy};
+use abide::{Context, Error, RetryPolicy};
 use abide_core::{
     event::{Delivery, Fact},
-    failure::FailureKind,
+    failure::{Failure, FailureKind},
 };
 use abide_sdk_macros::{activity, workflow};
 

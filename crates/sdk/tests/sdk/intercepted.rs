@@ -1,11 +1,12 @@
 //! Interceptors that refuse messages, and what replay makes of it when they come and go.
 
 use abide::{
-    Context, Failure,
+    Context,
     interceptor::{Interceptor, Message, MessageKind, RunInfo},
 };
 use abide_core::{
     event::{Body, Event, Fact, UpdateAdmitted, UpdateRequest},
+    failure::Failure,
     payload::Payload,
 };
 use abide_sdk_macros::workflow;

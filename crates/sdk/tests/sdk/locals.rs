@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use abide::{
-    Failure,
     activity::LocalEnd,
     event::{Event, Fact, MarkerKind},
     payload,
     prelude::*,
 };
-use abide_core::{failure::FailureKind, retry::RetryState};
+use abide_core::{
+    failure::{Failure, FailureKind},
+    retry::RetryState,
+};
 use abide_sdk_macros::{activity, workflow};
 
 use crate::world::{World, seconds};

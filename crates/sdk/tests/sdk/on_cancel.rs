@@ -1,10 +1,11 @@
 //! What becomes of activities and children when the wait for them is cancelled.
 
-use abide::{Context, Error, OnCancel, RetryPolicy, RetryState, payload, select};
+use abide::{Context, Error, OnCancel, RetryPolicy, payload, select};
 use abide_core::{
     effect::{Action, EffectOutcome, RunOutcome},
     event::{CancelMode, DeliveryFailure, Fact},
     failure::Failure,
+    retry::RetryState,
 };
 use abide_sdk_macros::{activity, workflow};
 

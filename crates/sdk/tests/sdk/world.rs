@@ -5,7 +5,7 @@
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use abide::{
-    Failure, IntoArguments, PayloadValue, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    IntoArguments, PayloadValue, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
     activity::{Activity, LocalActivity, LocalEnd},
     arguments::ArgumentList,
     executor::Machine,
@@ -20,6 +20,7 @@ use abide_core::{
         Body, Event, Fact, Marker, RunCancelRequested, RunReference, RunSpec, SignalReceived,
         UpdateAdmitted, UpdateOutcome, UpdateRequest,
     },
+    failure::Failure,
     ids::{EventNumber, RunId, StartId, WorkflowKey},
     limits::Limits,
     note::Record,

@@ -27,7 +27,6 @@ const UNPROVEN: usize = 64;
 /// A holder of so many times more streams than another has to give one up to it, idle or not.
 const MUCH_MORE: usize = 2;
 
-/// All long-lived streams.
 #[derive(Default)]
 pub(super) struct Streams {
     open: BTreeMap<u64, Arc<StreamEntry>>,

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide::{Client, Worker, prelude::*};
-use abide_core::{
-    node::{NodeListing, NodeStanding},
-    operation::AwaitClose,
-};
+use abide::{Client, Worker, client::NodeStatus, prelude::*};
+use abide_core::operation::AwaitClose;
 use abide_proto::generated as wire;
 use abide_sdk::transport::ask;
 use abide_server::{Config, NodeConfig, Server, ServerError};
@@ -128,17 +125,13 @@ async fn every_server_lists_all_of_them() {
         let nodes = client(server).nodes().await.unwrap();
         let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["node-0", "node-1"]);
-        assert!(nodes.iter().all(|node| node.standing == NodeStanding::Alive), "{nodes:?}");
+        assert!(nodes.iter().all(|node| node.status == NodeStatus::Alive), "{nodes:?}");
     }
     stopped.shutdown().await.expect("it stops");
     let nodes = client(&servers[0]).nodes().await.unwrap();
-    let gone = NodeListing {
-        name: "node-1".into(),
-        address: place,
-        standing: NodeStanding::Gone,
-        shards: 0,
-    };
-    assert_eq!(nodes[1], gone);
+    let gone = &nodes[1];
+    assert_eq!((gone.name.as_str(), &gone.address), ("node-1", &place));
+    assert_eq!((gone.status, gone.shards), (NodeStatus::Gone, 0));
 }
 
 #[tokio::test]

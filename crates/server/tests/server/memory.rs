@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
-use crate::support::count;
+use crate::support::{count, described_run};
 use abide_core::{
     codec::{Wire as _, generated::UpdateRequest},
     limits::Exceeded,
@@ -329,15 +329,6 @@ async fn calls_that_wait_are_refused_over_the_share() {
             refused += 1;
         }
     }
-}
-
-/// A run whose description is as large as limits allow, above 120 kB.
-async fn described_run(transport: &dyn Transport) {
-    let mut call = start_call("hello", "hello");
-    let large = Payload::new(vec![7; 60 << 10]);
-    call.spec.memo.insert("large".into(), large.clone());
-    call.spec.search_attributes.insert("large".into(), large);
-    ask(transport, call).await.expect("it is started");
 }
 
 /// Answers count from when they exist, so that a client which reads none of them gets few.

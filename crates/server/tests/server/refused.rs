@@ -2,7 +2,7 @@
 
 use std::{future::pending, time::Duration};
 
-use abide::{Client, Context, Worker, WorkerError};
+use abide::{Client, ClientError, Context, Worker, WorkerError};
 use abide_core::{
     dispatch::{Dispatch, QueueKey, WorkKind},
     operation::CallError,
@@ -29,7 +29,7 @@ async fn refusal(client: &Client, tasks: usize) -> String {
     let worker = Worker::new(client).build_id("test").workflow::<Nothing>();
     let life = worker.max_concurrent_tasks(tasks).run_until(pending::<()>());
     match tokio::time::timeout(Duration::from_secs(10), life).await {
-        Ok(Err(WorkerError::Refused(CallError::Invalid(invalid)))) => invalid.to_string(),
+        Ok(Err(WorkerError::Refused(refused @ ClientError::Invalid { .. }))) => refused.to_string(),
         other => panic!("not refused: {other:?}"),
     }
 }

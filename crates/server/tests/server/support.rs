@@ -8,13 +8,14 @@ use abide_core::{
     event::{Event, Fact, RunSpec, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
     operation::{
-        AwaitClose, CallError, Closed, ConflictPolicy, Count, CountRuns, Describe, History,
-        RunTarget, Start, Started,
+        AwaitClose, CallError, Closed, ConflictPolicy, Count, CountRuns, CreateSearchAttribute,
+        Describe, History, RunTarget, Start, Started,
     },
     payload::Payload,
     replay::Replay,
     report::{Report, TaskCompletion, TaskToken},
     run::{Close, Description, GivenTask, Resolution},
+    search::AttributeKind,
     time::Timestamp,
 };
 use abide_engine::{
@@ -258,4 +259,20 @@ async fn run_task(
     };
     // A refusal shows in the run, which the tests look at.
     drop(sender.report(Report::CompleteTask(token, Box::new(completion))).await);
+}
+
+/// A run whose description is as large as limits allow, above 120 kB.
+pub(crate) async fn described_run(transport: &dyn Transport) {
+    let mut call = start_call("hello", "hello");
+    let large = Payload::new(vec![7; 60 << 10]);
+    call.spec.memo.insert("large".into(), large);
+    let create = CreateSearchAttribute {
+        namespace: call.workflow.namespace.clone(),
+        name: "large".into(),
+        kind: AttributeKind::Text,
+    };
+    ask(transport, create).await.expect("it is registered");
+    let text = Payload::new(format!("\"{}\"", "x".repeat(60 << 10)));
+    call.spec.search_attributes.insert("large".into(), text);
+    ask(transport, call).await.expect("it is started");
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use abide_core::{
-    dispatch::{Dispatch, QueueKey, Worker},
+    dispatch::{Dispatch, Given, QueueKey, Worker},
     ids::{BuildId, SessionId, ShardId},
     operation::{CallError, Ticket},
 };
@@ -153,16 +153,6 @@ pub enum NodeOutput<S> {
     Refuse(Ticket, CallError),
     /// Read the registry rows: another node has changed them.
     Look,
-}
-
-/// What a worker's stream delivers.
-#[derive(Clone, Debug)]
-pub enum Given {
-    Work(Dispatch),
-    /// The shard was reopened: the worker must present the attempts that it still has of the
-    /// shard's runs, by [`Report::PresentAttempt`](abide_core::report::Report::PresentAttempt),
-    /// within the session grace.
-    PresentAttempts(ShardId),
 }
 
 /// A message between nodes. It may be lost with its link: what it is about is stored as a row or

@@ -38,7 +38,7 @@ use abide_core::{
 };
 
 pub use self::{
-    message::{Given, NodeInput, NodeOutput, PeerMessage},
+    message::{NodeInput, NodeOutput, PeerMessage},
     newest::NewestLinks,
 };
 use self::{neighbours::Neighbours, routes::Routes, streams::Stream};

@@ -31,8 +31,10 @@ pub(super) struct Neighbours {
     owners: BTreeMap<ShardId, String>,
     /// Nodes that announced a shard since then, with the time of the announcement.
     heard: BTreeMap<ShardId, (Duration, String)>,
-    /// The node to which each remote worker is connected.
-    homes: BTreeMap<SessionId, String>,
+    /// The nodes that reported each remote worker as connected, the latest report last: the worker is
+    /// there. Reports of two nodes may arrive in the wrong order, so the earlier ones are kept until
+    /// their node reports that the worker has left.
+    homes: BTreeMap<SessionId, Vec<String>>,
     /// Nodes to which there is a link.
     linked: BTreeSet<String>,
     /// Credit lent by nodes to which there is no link yet, so no offer could be passed on to them.
@@ -151,30 +153,27 @@ impl Neighbours {
     /// A worker connected to another node. Returns whether it was connected remotely before, there
     /// or elsewhere: it has then lost what it had.
     pub(super) fn came(&mut self, session: SessionId, node: &str) -> bool {
-        self.homes.insert(session, node.to_owned()).is_some()
+        let homes = self.homes.entry(session).or_default();
+        let before = !homes.is_empty();
+        homes.retain(|home| home != node);
+        homes.push(node.to_owned());
+        before
     }
 
     /// A worker of another node takes work, so it is connected there. Returns whether it was
     /// elsewhere.
     pub(super) fn welcome(&mut self, session: &SessionId, node: &str) -> bool {
-        match self.homes.get_mut(session) {
-            Some(home) if home == node => false,
-            Some(home) => {
-                node.clone_into(home);
-                true
-            }
-            None => {
-                self.homes.insert(session.clone(), node.to_owned());
-                false
-            }
-        }
+        self.home_of(session).is_none_or(|home| home != node) && self.came(session.clone(), node)
     }
 
     /// A worker has left a node. Returns whether it was last connected there.
     pub(super) fn left(&mut self, session: &SessionId, node: &str) -> bool {
-        let there = self.homes.get(session).is_some_and(|home| home == node);
-        if there {
-            self.homes.remove(session);
+        let there = self.home_of(session).is_some_and(|home| home == node);
+        if let Some(homes) = self.homes.get_mut(session) {
+            homes.retain(|home| home != node);
+            if homes.is_empty() {
+                self.homes.remove(session);
+            }
         }
         there
     }
@@ -186,7 +185,7 @@ impl Neighbours {
 
     /// The other node to which a worker is connected.
     pub(super) fn home_of(&self, session: &SessionId) -> Option<&String> {
-        self.homes.get(session)
+        self.homes.get(session)?.last()
     }
 
     /// A node has credit to lend. Returns the credit if it can be used at once; otherwise keeps it
@@ -266,14 +265,14 @@ impl Neighbours {
     /// A link to or from the node was closed or replaced: messages may be lost. Takes all that was
     /// in flight.
     pub(super) fn lose(&mut self, node: &str) -> Lost {
-        let there = |home: &String| home == node;
-        let workers: Vec<_> = self
-            .homes
-            .iter()
-            .filter(|(_, home)| there(home))
-            .map(|(session, _)| session.clone())
-            .collect();
-        self.homes.retain(|_, home| !there(home));
+        let mut workers = Vec::new();
+        self.homes.retain(|session, homes| {
+            if homes.last().is_some_and(|home| home == node) {
+                workers.push(session.clone());
+            }
+            homes.retain(|home| home != node);
+            !homes.is_empty()
+        });
         self.early.remove(node);
         let lent = self.lent.remove(node).unwrap_or_default().into_values();
         let lent = lent
@@ -364,6 +363,18 @@ mod tests {
         assert_eq!(neighbours.home_of(&"w".into()), Some(&"b".into()));
         assert!(neighbours.came_home(&"w".into()));
         assert!(!neighbours.left(&"w".into(), "b"));
+    }
+
+    #[test]
+    fn reports_about_a_worker_that_come_in_the_wrong_order_do_not_hide_where_it_is() {
+        let mut neighbours = Neighbours::new("own".into());
+        neighbours.came("w".into(), "b");
+        // It was at `a` before, which this node learns late.
+        assert!(neighbours.came("w".into(), "a"));
+        assert!(neighbours.left(&"w".into(), "a"));
+        assert_eq!(neighbours.home_of(&"w".into()), Some(&"b".into()));
+        assert_eq!(neighbours.lose("b").workers, ["w".into()]);
+        assert_eq!(neighbours.home_of(&"w".into()), None);
     }
 
     #[test]

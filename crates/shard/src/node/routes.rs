@@ -26,12 +26,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Routes {
     /// How long a call waits for a shard without an owner.
     patience: Duration,
-    calls: BTreeMap<Ticket, Route>,
+    calls: BTreeMap<Ticket, RoutedCall>,
 }
 
 /// The routing state of one call.
 #[derive(Debug)]
-struct Route {
+struct RoutedCall {
     shard: ShardId,
     /// The call changes nothing, so it can be retried after any failure.
     repeatable: bool,
@@ -55,7 +55,7 @@ impl Routes {
     }
 }
 
-impl Route {
+impl RoutedCall {
     /// A call that was not served had no effect. After any other passing error its outcome is
     /// unknown.
     fn may_repeat(&self, error: &CallError) -> bool {
@@ -77,7 +77,8 @@ impl<S: Clone> Node<S> {
         error: CallError,
     ) {
         let moved = !self.served.contains(&shard);
-        let route = Route { shard, repeatable, tried_at: now, moved, until: None, again_at: None };
+        let route =
+            RoutedCall { shard, repeatable, tried_at: now, moved, until: None, again_at: None };
         self.routes.calls.insert(ticket, route);
         self.failed(now, ticket, error);
     }

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    dispatch::Dispatch,
+    dispatch::{Dispatch, Given},
     ids::{SessionId, ShardId},
 };
 
-use super::{Given, Node, NodeOutput, PeerMessage};
+use super::{Node, NodeOutput, PeerMessage};
 use crate::{message::Message, queue::QueueMessage};
 
 /// The open stream of a session.

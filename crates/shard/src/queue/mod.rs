@@ -66,7 +66,6 @@ pub struct Queues {
     offers_max: usize,
     in_flight_max: usize,
     queues: BTreeMap<QueueKey, Matcher>,
-    /// The connected workers.
     sessions: BTreeMap<SessionId, Session>,
     /// The queues for which each node lends credit, by build.
     lenders: BTreeMap<String, BTreeSet<(QueueKey, Option<BuildId>)>>,

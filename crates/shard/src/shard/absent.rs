@@ -2,16 +2,16 @@
 //! waits for one. What their log does not hold stays here, which is little, and is put back when the
 //! run is loaded again. So a large run takes no memory while a worker takes its time.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use abide_core::{
     ids::{RunId, SessionId, StartId},
     limits::Limits,
-    run::{Run, Turn, Volatile},
+    run::{Run, StartedTask, Volatile},
 };
 
 use super::Shard;
-use crate::{alarm::Alarm, message::Offer};
+use crate::{alarm::Alarm, cache::InMemoryOnly, message::Offer};
 
 /// How often to look whether a run that is too large to be cached is still in use.
 const REST: Duration = Duration::from_secs(3);
@@ -22,14 +22,35 @@ pub(super) struct Absent {
     volatile: Volatile,
     /// The offer of its task, if updates wait for one: such a task may have no row.
     offer: Option<Offer>,
-    /// Bytes of the updates that code has neither accepted nor rejected.
-    waiting_updates: usize,
+    in_memory_only: InMemoryOnly,
+}
+
+/// Evicted runs with work in flight.
+#[derive(Debug, Default)]
+pub(super) struct AbsentRuns {
+    runs: BTreeMap<RunId, Absent>,
+    in_memory_only: InMemoryOnly,
+}
+
+impl AbsentRuns {
+    fn insert(&mut self, run: RunId, absent: Absent) {
+        self.in_memory_only += absent.in_memory_only;
+        if let Some(old) = self.runs.insert(run, absent) {
+            self.in_memory_only -= old.in_memory_only;
+        }
+    }
+
+    fn remove(&mut self, run: RunId) -> Option<Absent> {
+        let absent = self.runs.remove(&run)?;
+        self.in_memory_only -= absent.in_memory_only;
+        Some(absent)
+    }
 }
 
 impl Shard {
     /// The started workflow task of a run, also if the run is evicted. For checks.
-    pub fn turn(&self, run: RunId) -> Option<&Turn> {
-        let absent = || self.memory.absent.get(&run).map(|absent| &absent.volatile);
+    pub fn turn(&self, run: RunId) -> Option<&StartedTask> {
+        let absent = || self.memory.absent.runs.get(&run).map(|absent| &absent.volatile);
         self.peek(run).map(|run| &run.volatile).or_else(absent)?.turn.as_ref()
     }
 
@@ -42,9 +63,9 @@ impl Shard {
         for mut entry in left {
             let for_updates = !entry.run.volatile.admitted.is_empty() && entry.run.task_pending();
             let offer = for_updates.then(|| self.task_offer(&entry));
-            let waiting_updates = entry.run.admitted_memory();
+            let in_memory_only = InMemoryOnly::of(&entry.run);
             let volatile = std::mem::take(&mut entry.run.volatile);
-            let absent = Absent { volatile, offer, waiting_updates };
+            let absent = Absent { volatile, offer, in_memory_only };
             self.memory.absent.insert(entry.run.id, absent);
         }
         if !self.memory.resting && self.memory.cache.bytes() > cached_bytes {
@@ -61,7 +82,7 @@ impl Shard {
 
     /// Puts back what a loaded run had in memory when it was evicted.
     pub(super) fn put_back(&mut self, run: &mut Run) {
-        run.volatile = match self.memory.absent.remove(&run.id) {
+        run.volatile = match self.memory.absent.remove(run.id) {
             Some(absent) => absent.volatile,
             None => Volatile { watched_since: self.opened_at, ..Volatile::default() },
         };
@@ -70,7 +91,7 @@ impl Shard {
     /// The workflow tasks that a session has.
     pub(super) fn turns_of(&self, session: &SessionId) -> Vec<(RunId, StartId)> {
         let cached = self.memory.cache.iter().map(|(run, entry)| (run, &entry.run.volatile));
-        let absent = self.memory.absent.iter().map(|(run, absent)| (run, &absent.volatile));
+        let absent = self.memory.absent.runs.iter().map(|(run, absent)| (run, &absent.volatile));
         cached
             .chain(absent)
             .filter_map(|(run, volatile)| Some((*run, volatile.turn.as_ref()?)))
@@ -79,14 +100,15 @@ impl Shard {
             .collect()
     }
 
-    /// Bytes of the updates of all runs that code has neither accepted nor rejected.
-    pub(super) fn waiting_updates(&self) -> usize {
-        let absent = self.memory.absent.values().map(|absent| absent.waiting_updates);
-        self.memory.cache.waiting_updates() + absent.sum::<usize>()
+    /// Bytes of what no log holds, of all runs.
+    pub(super) fn in_memory_only(&self) -> InMemoryOnly {
+        let mut bytes = self.memory.cache.in_memory_only();
+        bytes += self.memory.absent.in_memory_only;
+        bytes
     }
 
     /// Offers of evicted runs whose updates wait for a task.
     pub(super) fn absent_offers(&self) -> Vec<Offer> {
-        self.memory.absent.values().filter_map(|absent| absent.offer.clone()).collect()
+        self.memory.absent.runs.values().filter_map(|absent| absent.offer.clone()).collect()
     }
 }

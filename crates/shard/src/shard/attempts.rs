@@ -3,14 +3,19 @@
 use abide_core::{
     attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
-    operation::Ticket,
+    operation::{CallError, Ticket},
+    payload::Payloads,
     report::ReportAnswer,
-    run::{Input, Phase, Refusal},
+    run::{Beat, Heartbeat, Input, Phase, Refusal},
     time::Timestamp,
 };
 
-use super::{Shard, Todo};
+use super::{Shard, Todo, Unanswered};
 use crate::alarm::Alarm;
+
+/// A worker that has not presented its attempt after this part of its grace is awaited durably. Most
+/// workers return sooner, and cost no write.
+const AWAITED_AFTER: u32 = 2;
 
 /// An attempt of an activity that a worker has.
 #[derive(Debug)]
@@ -29,6 +34,21 @@ impl Shard {
     pub fn holds_attempt(&self, run: RunId, scheduled: EventNumber) -> bool {
         let attempt = self.memory.attempts.get(&(run, scheduled));
         attempt.is_some_and(|attempt| attempt.lost_at.is_none())
+    }
+
+    /// A heartbeat of an attempt. Heartbeats that are not written yet are only in memory, also those of
+    /// evicted runs, so a shard has room for few large ones.
+    pub(super) fn heartbeat(&self, token: &ActivityToken, details: Payloads) -> Input {
+        let run = self.memory.cache.peek(token.run).map(|entry| &entry.run);
+        let replaced = run.and_then(|run| run.volatile.heartbeats.get(token.scheduled));
+        let others = self.in_memory_only().heartbeats - replaced.map_or(0, Beat::memory);
+        let room = others < self.limits.heartbeat_bytes;
+        Input::Heartbeat(Heartbeat {
+            scheduled: token.scheduled,
+            start: token.start,
+            details,
+            room,
+        })
     }
 
     /// The attempt is alive: puts off its pending loss. Only its worker's presentation cancels the loss,
@@ -109,9 +129,37 @@ impl Shard {
             HandedAttempt { session: None, start: 0, lost_at: Some(lost_at) },
         );
         self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+        let awaited_at = self.now().saturating_add(self.limits.session_grace / AWAITED_AFTER);
+        self.memory.alarms.set(awaited_at, Alarm::Await(run, scheduled));
+    }
+
+    pub(super) fn presentation_late(&mut self, run: RunId, scheduled: EventNumber) {
+        let attempt = self.memory.attempts.get(&(run, scheduled));
+        if attempt.is_some_and(|attempt| attempt.lost_at.is_some()) {
+            self.with_run(run, Todo::Await(scheduled));
+        }
+    }
+
+    /// The worker is late. Its grace began in an earlier incarnation of the shard, or begins durably
+    /// now: an engine that restarts again and again must not wait for ever.
+    pub(super) fn await_worker(&mut self, run: RunId, scheduled: EventNumber) {
+        let pending = self.memory.attempts.get(&(run, scheduled)).and_then(|known| known.lost_at);
+        let entry = self.memory.cache.peek(run);
+        let activity = entry.and_then(|entry| entry.run.activities.get(&scheduled));
+        let (Some(pending), Some(activity)) = (pending, activity) else { return };
+        let Some(since) = activity.awaited_since else {
+            let start = activity.starts;
+            return self.decide_quietly(run, Input::AwaitAttempt { scheduled, start });
+        };
+        let lost_at = since.saturating_add(self.limits.session_grace).max(self.now()).min(pending);
+        if let Some(attempt) = self.memory.attempts.get_mut(&(run, scheduled)) {
+            attempt.lost_at = Some(lost_at);
+            self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+        }
     }
 
     pub(super) fn session_lost(&mut self, session: &SessionId) {
+        self.end_presentations(session);
         for (run, start) in self.turns_of(session) {
             self.with_run(run, Todo::LoseTask(start));
         }
@@ -124,6 +172,19 @@ impl Shard {
                 attempt.lost_at = Some(lost_at);
                 self.memory.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
             }
+        }
+    }
+
+    /// Fails the presentations of a lost session that wait for the shard or for their run: served
+    /// later, they would keep attempts that no worker has.
+    pub(super) fn end_presentations(&mut self, session: &SessionId) {
+        let of_session = |_: &Ticket, pending: &mut Unanswered| {
+            matches!(pending,
+            Unanswered::Report(Some(presenting)) if presenting == session)
+        };
+        for (ticket, pending) in self.calls.extract_if(.., of_session).collect::<Vec<_>>() {
+            let ended = CallError::Unavailable("the session has ended".into());
+            self.emit(pending.refused(ticket, ended));
         }
     }
 
@@ -147,8 +208,14 @@ impl Shard {
             let error = Refusal::StaleAttempt.into();
             return self.acknowledge(ticket, Err(error));
         };
+        if !self.calls.contains_key(&ticket) {
+            // Its session may have ended while it waited, so it is only a sign of life.
+            return self.attempt_alive(token);
+        }
         let attempt = HandedAttempt { session: Some(session), start: token.start, lost_at: None };
         self.memory.attempts.insert((run, token.scheduled), attempt);
+        let (scheduled, start) = (token.scheduled, token.start);
+        self.decide_quietly(run, Input::PresentAttempt { scheduled, start });
         self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));
     }
 

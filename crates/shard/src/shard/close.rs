@@ -72,7 +72,7 @@ impl Shard {
     /// Releases a closing shard once no read and no commit is in flight. Callers that still wait
     /// are failed by the driver.
     pub(super) fn release_if_idle(&mut self) {
-        let idle = self.memory.reads.is_empty() && !self.committing;
+        let idle = self.memory.reads.is_empty() && !self.committing && !self.has_writes();
         if self.closing != Closing::Finishing || !idle || self.state == State::Halted {
             return;
         }

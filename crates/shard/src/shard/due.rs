@@ -1,6 +1,8 @@
 //! Alarms: what falls due is passed to its run, which decides. The due index is read ahead in
 //! pages.
 
+use std::collections::VecDeque;
+
 use abide_core::{
     ids::RunId,
     run::{Input, Reply, TimerKey},
@@ -32,6 +34,7 @@ impl Shard {
                 }
                 Alarm::TaskReady(run) => self.with_run(run, Todo::Reoffer),
                 Alarm::Grace(run, scheduled) => self.grace_over(run, scheduled, at),
+                Alarm::Await(run, scheduled) => self.presentation_late(run, scheduled),
                 Alarm::Resend => self.resend(),
                 Alarm::Forget(source, number) => self.forget_effect(source, number),
                 Alarm::Sweep => self.sweep(),
@@ -139,9 +142,34 @@ impl Shard {
             swept.stranded.truncate(self.limits.page_rows);
             swept.next = swept.stranded.last().copied();
         }
-        self.sweep_after = swept.next;
+        let from = std::mem::replace(&mut self.sweep_after, swept.next);
+        self.memory.quiet.add_page(from, swept.next, &swept.quiet);
         for run in swept.stranded {
             self.with_run(run, Todo::EnsureRows);
+        }
+        // Whether a run lacks its task row, only its log tells: a few are read at a time.
+        for _ in 0..self.limits.checked_runs {
+            let Some(run) = self.memory.quiet.runs.pop_front() else { break };
+            self.with_run(run, Todo::CheckTask);
+        }
+    }
+}
+
+/// Open runs without a task row that the sweeper has yet to compare with their logs.
+#[derive(Debug, Default)]
+pub(super) struct QuietRuns {
+    runs: VecDeque<RunId>,
+    /// All up to this run were queued since the search began; none if it begins again.
+    after: Option<RunId>,
+}
+
+impl QuietRuns {
+    /// Queues the quiet runs of a page of the sweep, which begins after `from` and ends with `next`. A
+    /// page behind ones that were not queued waits for its turn, so that no run is left out.
+    fn add_page(&mut self, from: Option<RunId>, next: Option<RunId>, quiet: &[RunId]) {
+        if self.runs.is_empty() && from <= self.after {
+            let after = std::mem::replace(&mut self.after, next);
+            self.runs = quiet.iter().copied().filter(|run| Some(*run) > after).collect();
         }
     }
 }

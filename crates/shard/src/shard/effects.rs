@@ -6,7 +6,7 @@ use abide_core::{
     codec,
     effect::{Action, EffectOutcome, StartChild},
     event::DeliveryFailure,
-    ids::RunId,
+    ids::{Key, RunId},
     operation::CallError,
     run::{Input, Refusal, Reply, StartRun},
     schedule,
@@ -75,7 +75,7 @@ impl Shard {
         match &envelope.effect.action {
             Action::StartChild(start) => {
                 let start = (**start).clone();
-                self.start_child(envelope, start, 1);
+                self.start_child(envelope, start, 1, Vec::new());
             }
             Action::Signal { .. } | Action::Cancel { .. } | Action::ChildClosed(_) => {
                 self.answer_effect(
@@ -101,7 +101,8 @@ impl Shard {
                 let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
                 return self.answer_effect(Some(run), envelope, answer);
             }
-            return self.start_child(envelope, start, ordinal);
+            let terminate_keys = entry.run.end_keys(&self.limits);
+            return self.start_child(envelope, start, ordinal, terminate_keys);
         }
         // Checks that the target is the child that the source started with this event, at any run
         // of its chain.
@@ -137,7 +138,13 @@ impl Shard {
         }
     }
 
-    fn start_child(&mut self, envelope: Envelope, start: StartChild, ordinal: u64) {
+    fn start_child(
+        &mut self,
+        envelope: Envelope,
+        start: StartChild,
+        ordinal: u64,
+        terminate_keys: Vec<Key>,
+    ) {
         let run = start.run;
         if self.refusals.take_unstarted(run) {
             return self.answer_effect(
@@ -151,6 +158,7 @@ impl Shard {
             attempt: start.child.attempt.max(1),
             parent: Some(start.parent),
             root: Some(start.root),
+            terminate_keys,
             ..StartRun::new(start.child.workflow, run, start.child.spec)
         };
         self.begin(child.beginning(None, self.now()));

@@ -8,7 +8,7 @@ use abide_core::{
     dispatch::Worker,
     effect::EffectOutcome,
     event::{Body, Fact},
-    ids::{EventNumber, RunId, StartId, WorkflowKey},
+    ids::{EventNumber, NamespaceId, RunId, StartId, WorkflowKey},
     operation::{CallError, RunOperation, Start, Ticket},
     report::{TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
@@ -19,9 +19,11 @@ use abide_store::{
     rows::{DueKey, Loaded, LogLimit, LogRow, RunKey},
 };
 
-use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
+use super::{
+    Shard, attributes::Unread, backlog::Refill, repair::Repair, request::Request, start::StartScan,
+};
 use crate::{
-    cache::Entry,
+    cache::{Entry, Recent},
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
 };
 
@@ -41,7 +43,8 @@ pub(super) enum Reading {
     Stranded,
     WaitsOf(RunId, Box<Repair>),
     StartScan(Box<StartScan>),
-    Carried(Box<Carried>),
+    Carried(Box<CarryOver>),
+    Registered(NamespaceId, Box<Unread>),
 }
 
 /// Work to do once its run is in memory.
@@ -56,15 +59,19 @@ pub(super) enum Todo {
     Due(Timestamp, TimerKey),
     CheckAgain(TimerKey),
     Grace(EventNumber),
+    /// The worker of the attempt is late to present it.
+    Await(EventNumber),
     Answered(EffectKey, EffectOutcome),
     /// The worker that has the task is lost.
     LoseTask(StartId),
     TimeOutTask(StartId),
-    Finish(Box<Carried>),
+    Finish(Box<CarryOver>),
     Deliver(Box<Envelope>),
     Reoffer,
     Requery(Ticket),
     EnsureRows,
+    /// Its task row may be missing.
+    CheckTask,
     Repair(Box<Repair>),
 }
 
@@ -77,10 +84,12 @@ pub(super) struct HeadSearch {
 }
 
 /// A run that is being read, and the work that waits for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Load {
     run: Option<Run>,
     snapshot_rows: u64,
+    /// The events that were read: the worker of the next task needs them too. None with a snapshot.
+    events: Option<Recent>,
     parked: Vec<Todo>,
     /// Work that came after the read began, and needs another one because others may write.
     late: Vec<Todo>,
@@ -88,7 +97,7 @@ pub(super) struct Load {
 
 /// A continue-as-new whose carried-over event bodies are being read.
 #[derive(Clone, Debug)]
-pub(super) struct Carried {
+pub(super) struct CarryOver {
     pub(super) run: RunId,
     pub(super) ticket: Ticket,
     pub(super) token: TaskToken,
@@ -101,6 +110,13 @@ impl Shard {
     /// Whether the log of a run is being read.
     pub fn is_loading(&self, run: RunId) -> bool {
         self.memory.loads.contains_key(&run)
+    }
+
+    /// Whether the log of a run is being read, or was just read for writes that keep a large run in memory.
+    pub fn is_arriving(&self, run: RunId) -> bool {
+        let durable = |batch| self.memory.pipeline.durable(batch);
+        self.is_loading(run)
+            || self.memory.cache.peek(run).is_some_and(|entry| entry.arrives(durable))
     }
 
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
@@ -131,6 +147,9 @@ impl Shard {
             }
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
+            (Reading::Registered(namespace, asked), Fetched::Registered(row)) => {
+                self.registered_read(&namespace, *asked, row);
+            }
             // The driver answered a different read: nothing in memory can be trusted.
             _ => self.reset(),
         }
@@ -238,7 +257,7 @@ impl Shard {
             let waiting = if others_may_write { &mut load.late } else { &mut load.parked };
             return waiting.push(todo);
         }
-        self.memory.loads.entry(run).or_default().parked.push(todo);
+        self.memory.loads.insert(run, Load::new(todo));
         self.fetch(Reading::Load(run), Fetch::Load(run, self.log_limit()));
     }
 
@@ -251,7 +270,7 @@ impl Shard {
                 // The snapshot cannot be used, so the rows that it covers are needed as well.
                 return self.fetch(Reading::Log(run), Fetch::Log(run, 0, self.log_limit()));
             }
-            load.snapshot_rows = row.sequence;
+            (load.snapshot_rows, load.events) = (row.sequence, None);
         }
         self.log_read(run, loaded.log);
     }
@@ -296,7 +315,7 @@ impl Shard {
         let recovers = !run.buffer.is_empty() && run.volatile.turn.is_none();
         let workflow = run.workflow.clone();
         let attempts: Vec<_> = run.attempts_of_workers().collect();
-        let mut entry = Entry::new(run, true);
+        let mut entry = Entry::loaded(run, load.events);
         entry.snapshot_rows = load.snapshot_rows;
         entry.set_turn_alarm(&self.limits);
         self.memory.cache.insert(entry);
@@ -392,13 +411,15 @@ impl Shard {
             | Todo::LoseTask(_)
             | Todo::TimeOutTask(_)
             | Todo::Grace(_)
+            | Todo::Await(_)
             | Todo::CheckAgain(_)
             | Todo::Reoffer
+            | Todo::CheckTask
             | Todo::EnsureRows => {}
         }
     }
 
-    fn carried_read(&mut self, mut carried: Carried, rows: Vec<LogRow>) {
+    fn carried_read(&mut self, mut carried: CarryOver, rows: Vec<LogRow>) {
         let last_page = !self.log_limit().filled_by(&rows);
         let after = rows.last().map(|row| row.sequence);
         for row in rows {
@@ -428,6 +449,11 @@ impl Shard {
 }
 
 impl Load {
+    fn new(todo: Todo) -> Self {
+        let events = Some(Recent::from_start());
+        Self { run: None, snapshot_rows: 0, events, parked: vec![todo], late: Vec::new() }
+    }
+
     /// Takes the matches that wait for the run.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
@@ -444,6 +470,7 @@ impl Load {
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {
         let event_bytes = row.events.len();
+        self.events = self.events.take().and_then(|events| events.with(row.events.clone()));
         let records = codec::decode_row(&Row { events: row.events, notes: row.notes })
             .map_err(|error| error.to_string())?;
         match &mut self.run {
@@ -482,6 +509,8 @@ impl Todo {
             | Self::Due(..)
             | Self::CheckAgain(_)
             | Self::Grace(_)
+            | Self::Await(_)
+            | Self::CheckTask
             | Self::Answered(..)
             | Self::LoseTask(_)
             | Self::TimeOutTask(_)

@@ -12,9 +12,11 @@ use abide_core::{
 use abide_store::rows::TaskKey;
 
 use super::{
-    absent::Absent,
+    absent::AbsentRuns,
     attempts::HandedAttempt,
+    attributes::Registered,
     backlog::HeldQueues,
+    due::QuietRuns,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
     query::Queries,
@@ -37,7 +39,7 @@ pub(super) struct Memory {
     pub(super) early: Vec<(Ticket, Request)>,
     pub(super) cache: Cache,
     /// What is left of evicted runs with work in flight.
-    pub(super) absent: BTreeMap<RunId, Absent>,
+    pub(super) absent: AbsentRuns,
     /// The alarm is set that evicts a run too large to be cached.
     pub(super) resting: bool,
     pub(super) loads: BTreeMap<RunId, Load>,
@@ -56,9 +58,12 @@ pub(super) struct Memory {
     pub(super) outgoing: Outgoing,
     /// Effects of other shards that are being applied, to ignore duplicates.
     pub(super) incoming: BTreeSet<EffectKey>,
+    pub(super) quiet: QuietRuns,
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
+    /// Which search attributes there are.
+    pub(super) registered: Registered,
 }
 
 impl Memory {
@@ -70,7 +75,7 @@ impl Memory {
             begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
-            absent: BTreeMap::new(),
+            absent: AbsentRuns::default(),
             resting: false,
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),
@@ -84,8 +89,10 @@ impl Memory {
             attempts: BTreeMap::new(),
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
+            quiet: QuietRuns::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
+            registered: Registered::default(),
         }
     }
 }

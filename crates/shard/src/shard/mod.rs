@@ -8,6 +8,7 @@
 //! - `close`: handing the shard over, and withholding work without a valid lease.
 //! - `load`: finding runs and folding their logs.
 //! - `absent`: evicted runs with work in flight.
+//! - `attributes`: search attributes in requests, which must be registered.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: offers, task rows that wait in the store, attempts that workers
@@ -40,6 +41,7 @@ use crate::{
 
 mod absent;
 mod attempts;
+mod attributes;
 mod backlog;
 mod close;
 mod due;
@@ -68,7 +70,7 @@ use load::{Load, Reading, Todo};
 use memory::Memory;
 use open::State;
 use refusals::Refusals;
-use request::{Pending, Request};
+use request::{Request, Unanswered};
 
 /// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +111,7 @@ pub struct Shard {
     outputs: VecDeque<Output>,
     tickets: Ticket,
     /// Requests without an answer.
-    calls: BTreeMap<Ticket, Pending>,
+    calls: BTreeMap<Ticket, Unanswered>,
     /// A commit is in flight.
     committing: bool,
     refusals: Refusals,
@@ -158,7 +160,7 @@ impl Shard {
         self
     }
 
-    /// Handles one message. Drain [`Self::poll`] after it.
+    /// Handles one message. Drain [`Self::poll`] after it, or after several that have come together.
     pub fn handle(&mut self, moment: Moment, message: Message) {
         let before = std::mem::replace(&mut self.moment, moment).now;
         if before.saturating_since(moment.now) >= CLOCK_SET && self.state != State::Halted {
@@ -194,9 +196,21 @@ impl Shard {
         self.settle();
     }
 
-    /// Takes the next output, in order.
+    /// Takes the next output, in order. The commit comes last: it holds what all messages so far have
+    /// written, unless one is in flight.
     pub fn poll(&mut self) -> Option<Output> {
+        if self.outputs.is_empty()
+            && self.has_writes()
+            && let Some(batch) = self.memory.pipeline.take_batch()
+        {
+            self.commit(batch);
+        }
         self.outputs.pop_front()
+    }
+
+    /// Whether writes wait that the store would accept.
+    fn has_writes(&self) -> bool {
+        self.state == State::Open && self.memory.pipeline.waits()
     }
 
     /// Number of timers, deadlines and retries that fell due since the last call.
@@ -242,13 +256,18 @@ impl Shard {
                 self.matched(offer, worker);
             }
             Message::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
-            Message::SessionLost(session) if reads => self.take_back_queries(&session),
+            Message::SessionLost(session) => {
+                self.end_presentations(&session);
+                if reads {
+                    self.take_back_queries(&session);
+                }
+            }
             Message::Refill(_) if reads => self.reoffer_queries(),
             _ => {}
         }
     }
 
-    /// After each message: resumes parked work, drops memory without a lease, commits, evicts, reads
+    /// After each message: resumes parked work, drops memory without a lease, evicts, reads
     /// ahead, and releases a shard that closes.
     fn settle(&mut self) {
         while let Some((run, todo)) = self.memory.woken.pop_front() {
@@ -259,15 +278,10 @@ impl Shard {
         }
         if self.others_may_write() {
             self.memory.cache = Cache::default();
-            self.memory.absent.clear();
+            self.memory.absent = Default::default();
         }
         self.memory.pipeline.seal();
         self.evict();
-        if self.state == State::Open
-            && let Some(batch) = self.memory.pipeline.take_batch()
-        {
-            self.commit(batch);
-        }
         if self.is_open() {
             self.look_ahead();
         }

@@ -29,7 +29,7 @@ use abide_core::{
 };
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Closing, Load, Memory, Pending, Reading, Request, Shard, refusals::Rejected};
+use super::{Closing, Load, Memory, Reading, Request, Shard, Unanswered, refusals::Rejected};
 use crate::{
     alarm::Alarm,
     message::{Fetch, Halt, Notice, Output},
@@ -211,8 +211,8 @@ impl Shard {
     }
 
     fn turn_away_writers(&mut self, error: &CallError) {
-        let writers = |_: &Ticket, pending: &mut Pending| {
-            matches!(pending, Pending::Operation(None) | Pending::Report)
+        let writers = |_: &Ticket, pending: &mut Unanswered| {
+            matches!(pending, Unanswered::Operation(None) | Unanswered::Report(_))
         };
         for (ticket, pending) in self.calls.extract_if(.., writers).collect::<Vec<_>>() {
             self.emit(pending.refused(ticket, error.clone()));
@@ -222,8 +222,8 @@ impl Shard {
     /// Unanswered requests that change nothing.
     fn readers(&self) -> Vec<(Ticket, Request)> {
         let kept = self.calls.iter().filter_map(|(ticket, pending)| match pending {
-            Pending::Operation(kept) => Some((*ticket, Request::Operation(kept.clone()?))),
-            Pending::Report => None,
+            Unanswered::Operation(kept) => Some((*ticket, Request::Operation(kept.clone()?))),
+            Unanswered::Report(_) => None,
         });
         kept.collect()
     }

@@ -3,7 +3,7 @@
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
     event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused, SignalReceived},
-    ids::RunId,
+    ids::{Key, RunId},
     operation::{
         Alive, AnyAnswer, CallError, Cancel, Done, Pause, Query, Repair, ReportAttempt,
         RescheduleTimer, RunOperation, Signal, Terminate, Ticket, Unpause,
@@ -16,7 +16,7 @@ use super::{Shard, waiters::Until};
 
 impl Shard {
     pub(super) fn operate(&mut self, run: RunId, ticket: Ticket, operation: Box<RunOperation>) {
-        let input = match *operation {
+        match *operation {
             RunOperation::Start(start) => return self.start(run, ticket, *start),
             RunOperation::Update(update) => return self.update(run, ticket, update),
             RunOperation::AwaitUpdate(asked) => return self.look_up_update(run, ticket, asked),
@@ -45,53 +45,26 @@ impl Shard {
                 return self.delete_schedule(run, ticket, delete);
             }
             RunOperation::DescribeSchedule(_) => return self.describe_schedule(run, ticket),
-            RunOperation::Signal(Signal { ref signal, ref extension, .. }) => {
-                let signal = SignalReceived { received_at: self.now(), ..signal.clone() };
-                let extension = extension.clone();
-                Input::Signal(Box::new(run::Signal { signal, extension }))
+            RunOperation::Terminate(Terminate { ref target, ref key, .. })
+                if target.run.is_none() && self.ended_earlier(run, key.as_ref()) =>
+            {
+                return self.operated(run, ticket, Ok(Reply::Repeat), None);
             }
-            RunOperation::Cancel(Cancel { ref reason, ref identity, ref key, .. }) => {
-                Input::RequestCancel(RunCancelRequested {
-                    reason: reason.clone(),
-                    identity: identity.clone(),
-                    key: key.clone(),
-                    source: None,
-                    received_at: self.now(),
-                })
-            }
-            RunOperation::Terminate(Terminate {
-                ref reason,
-                ref identity,
-                ref details,
-                ref key,
-                ..
-            }) => Input::Terminate(RunTerminated {
-                reason: reason.clone(),
-                identity: identity.clone(),
-                details: details.clone(),
-                key: key.clone(),
-            }),
-            RunOperation::Pause(Pause { ref reason, ref identity, ref key, .. }) => {
-                let (reason, identity, key) = (reason.clone(), identity.clone(), key.clone());
-                Input::Pause(RunPaused { reason, identity, key })
-            }
-            RunOperation::Unpause(Unpause { ref reason, ref identity, ref key, .. }) => {
-                let (reason, identity, key) = (reason.clone(), identity.clone(), key.clone());
-                Input::Unpause(RunUnpaused { reason, identity, key })
-            }
-            RunOperation::RescheduleTimer(RescheduleTimer {
-                ref what,
-                fire_at,
-                after,
-                ref identity,
-                ref key,
-                ..
-            }) => {
-                let (what, identity, key) = (what.clone(), identity.clone(), key.clone());
-                Input::RescheduleTimer(run::RescheduleTimer { what, fire_at, after, identity, key })
-            }
-        };
-        self.operate_input(run, ticket, operation, input);
+            RunOperation::Signal(_)
+            | RunOperation::Cancel(_)
+            | RunOperation::Terminate(_)
+            | RunOperation::Pause(_)
+            | RunOperation::Unpause(_)
+            | RunOperation::RescheduleTimer(_) => {}
+        }
+        if let Some(input) = input_of(&operation, self.now()) {
+            self.operate_input(run, ticket, operation, input);
+        }
+    }
+
+    /// Whether a termination that names no run has ended an earlier run than the current one.
+    fn ended_earlier(&self, run: RunId, key: Option<&Key>) -> bool {
+        self.memory.cache.peek(run).is_some_and(|entry| entry.run.ended_earlier(key))
     }
 
     /// An outside caller reports on an attempt in place of its worker.
@@ -105,7 +78,7 @@ impl Shard {
             AttemptReport::Resolved(resolution) => {
                 Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
             }
-            AttemptReport::Heartbeat(details) => Input::Heartbeat { scheduled, start, details },
+            AttemptReport::Heartbeat(details) => self.heartbeat(&token, details),
         };
         let reply = self.decide(run, input);
         match reply {
@@ -151,4 +124,33 @@ impl Shard {
         let shown = AnyAnswer::Description(Box::new(entry.run.describe()));
         self.reply_after(run, ticket, Ok(shown));
     }
+}
+
+/// The input of an operation that is a single one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are more than an input")]
+fn input_of(operation: &RunOperation, now: Timestamp) -> Option<Input> {
+    Some(match operation.clone() {
+        RunOperation::Signal(Signal { signal, extension, .. }) => {
+            let signal = SignalReceived { received_at: now, ..signal };
+            Input::Signal(Box::new(run::Signal { signal, extension }))
+        }
+        RunOperation::Cancel(Cancel { reason, identity, key, .. }) => {
+            let (source, received_at) = (None, now);
+            Input::RequestCancel(RunCancelRequested { reason, identity, key, source, received_at })
+        }
+        RunOperation::Terminate(Terminate { reason, identity, details, key, .. }) => {
+            Input::Terminate(RunTerminated { reason, identity, details, key })
+        }
+        RunOperation::Pause(Pause { reason, identity, key, .. }) => {
+            Input::Pause(RunPaused { reason, identity, key })
+        }
+        RunOperation::Unpause(Unpause { reason, identity, key, .. }) => {
+            Input::Unpause(RunUnpaused { reason, identity, key })
+        }
+        RunOperation::RescheduleTimer(asked) => {
+            let RescheduleTimer { what, fire_at, after, identity, key, .. } = asked;
+            Input::RescheduleTimer(run::RescheduleTimer { what, fire_at, after, identity, key })
+        }
+        _ => return None,
+    })
 }

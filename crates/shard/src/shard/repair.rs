@@ -64,12 +64,22 @@ impl Shard {
         }
     }
 
+    /// The store had no task row of the run when the sweeper looked.
+    pub(super) fn check_task(&mut self, run: RunId) {
+        let entry = self.memory.cache.peek(run);
+        let task = |row: &Row| matches!(row, Row::Task(_));
+        if entry.is_some_and(|entry| entry.rows.values().flatten().any(task)) {
+            self.ensure_rows(run);
+        }
+    }
+
     /// Writes every row that the run should have: rows are an index of the log and can be rebuilt.
     pub(super) fn ensure_rows(&mut self, run: RunId) {
         let Some(entry) = self.memory.cache.get(run) else { return };
         entry.rows = cache::project_all(&entry.run);
         // A run that waits for a child or an update needs only its run row.
-        if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
+        let of_the_list = |row: &Row| matches!(row, Row::Run(_) | Row::Attribute(_));
+        if entry.rows.values().flatten().all(of_the_list) {
             return;
         }
         let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();

@@ -3,19 +3,24 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    attempt::ActivityToken,
     command::Ask,
     event::Body,
     ids::{EventNumber, RunId},
     operation::{CallError, Ticket},
     report::{Report, ReportAnswer, TaskCompletion, TaskToken},
-    run::{CompleteTask, FailTask, Input, Reply, ResolveActivity, Update},
+    run::{CompleteTask, FailTask, Input, KnownUpdate, Reply, ResolveActivity},
 };
 
-use super::{Reading, Shard, Todo, load::Carried, request::Request};
+use super::{Reading, Shard, Todo, load::CarryOver, request::Request};
 use crate::message::Fetch;
 
 impl Shard {
     pub(super) fn take_report(&mut self, run: RunId, ticket: Ticket, report: Box<Report>) {
+        // A run is busy only for reports on activities, and only while a task is started.
+        let on_task = matches!(*report, Report::CompleteTask(..) | Report::FailTask { .. });
+        let kept = self.turn(run).filter(|_| !on_task).map(|_| report.clone());
+        let mut beating = None;
         let input = match *report {
             Report::CompleteTask(token, completion) => {
                 return self.complete_task(run, ticket, token, completion);
@@ -26,32 +31,26 @@ impl Shard {
             Report::AnswerQuery(token, answer) => {
                 return self.query_answered(ticket, &token, answer);
             }
-            Report::FailTask { ref token, cause, ref failure, ref blocked } => {
-                let (failure, blocked) = (failure.clone(), blocked.clone());
-                let failed = FailTask { start: token.start, cause, failure, blocked };
-                Input::FailTask(Box::new(failed))
+            Report::FailTask { token, cause, failure, blocked } => {
+                Input::FailTask(Box::new(FailTask { start: token.start, cause, failure, blocked }))
             }
-            Report::ResolveActivity(ref token, ref resolution) => {
-                Input::ResolveActivity(ResolveActivity {
-                    scheduled: token.scheduled,
-                    start: token.start,
-                    resolution: resolution.clone(),
-                })
+            Report::ResolveActivity(ActivityToken { scheduled, start, .. }, resolution) => {
+                Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
             }
-            Report::Heartbeat(ref token, ref details) => Input::Heartbeat {
-                scheduled: token.scheduled,
-                start: token.start,
-                details: details.clone(),
-            },
-            Report::DetachAttempt(ref token) => {
-                Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
+            Report::Heartbeat(token, details) => {
+                let input = self.heartbeat(&token, details);
+                beating = Some(token);
+                input
+            }
+            Report::DetachAttempt(ActivityToken { scheduled, start, .. }) => {
+                Input::DetachAttempt { scheduled, start }
             }
         };
         let reply = self.decide(run, input);
-        match (&reply, &*report) {
+        match (&reply, beating, kept) {
             // A heartbeat shows that the worker still has the attempt.
-            (Ok(Reply::Alive { .. }), Report::Heartbeat(token, _)) => self.attempt_alive(token),
-            (Err(error), _) if Self::busy(error) => {
+            (Ok(Reply::Alive { .. }), Some(token), _) => self.attempt_alive(&token),
+            (Err(error), _, Some(report)) if Self::busy(error) => {
                 return self.park_busy(run, Todo::Request(ticket, Request::Report(report)));
             }
             _ => {}
@@ -76,20 +75,23 @@ impl Shard {
         run: RunId,
         ticket: Ticket,
         token: TaskToken,
-        completion: Box<TaskCompletion>,
+        mut completion: Box<TaskCompletion>,
     ) {
+        if !self.check_attributes(run, ticket, &token, &mut completion.commands) {
+            return;
+        }
         let wanted = self.carried_events(run, &completion);
         if wanted.is_empty() {
             return self.finish_task(run, ticket, &token, *completion, Vec::new());
         }
-        let carried = Carried { run, ticket, token, completion, wanted, found: Vec::new() };
+        let carried = CarryOver { run, ticket, token, completion, wanted, found: Vec::new() };
         let fetch = Fetch::Log(run, 0, self.log_limit());
         self.fetch(Reading::Carried(Box::new(carried)), fetch);
     }
 
     /// The event bodies to carry over have been read.
-    pub(super) fn finish_carried(&mut self, carried: Carried) {
-        let Carried { run, ticket, token, completion, found, .. } = carried;
+    pub(super) fn finish_carried(&mut self, carried: CarryOver) {
+        let CarryOver { run, ticket, token, completion, found, .. } = carried;
         self.finish_task(run, ticket, &token, *completion, found);
     }
 
@@ -102,8 +104,12 @@ impl Shard {
         let Some(entry) = self.memory.cache.peek(run) else { return BTreeSet::new() };
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
-                Some(Update::Accepted { number, .. }) => Some(*number),
-                Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. })
+                Some(KnownUpdate::Accepted { number, .. }) => Some(*number),
+                Some(
+                    KnownUpdate::Admitted(_)
+                    | KnownUpdate::Completed { .. }
+                    | KnownUpdate::Rejected { .. },
+                )
                 | None => None,
             });
         command.signals.iter().copied().chain(accepted).collect()

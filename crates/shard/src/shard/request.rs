@@ -2,7 +2,7 @@
 //! operators are in `operation`, reports of workers in `report`.
 
 use abide_core::{
-    ids::{RunId, WorkflowKey},
+    ids::{RunId, SessionId, WorkflowKey},
     operation::{AnyAnswer, CallError, RunOperation, Ticket},
     report::{Report, ReportAnswer},
     run::Input,
@@ -45,32 +45,43 @@ impl Request {
         }
     }
 
-    fn pending(&self) -> Pending {
+    fn pending(&self) -> Unanswered {
         match self {
             Self::Operation(operation) => {
                 let kept = operation.name().repeatable().then(|| operation.clone());
-                Pending::Operation(kept)
+                Unanswered::Operation(kept)
             }
-            Self::Report(_) => Pending::Report,
+            Self::Report(report) => {
+                let presented = match &**report {
+                    Report::PresentAttempt(_, session) => Some(session.clone()),
+                    Report::CompleteTask(..)
+                    | Report::FailTask { .. }
+                    | Report::AnswerQuery(..)
+                    | Report::ResolveActivity(..)
+                    | Report::Heartbeat(..)
+                    | Report::DetachAttempt(_) => None,
+                };
+                Unanswered::Report(presented)
+            }
         }
     }
 }
 
 /// A request without an answer.
 #[derive(Debug)]
-pub(super) enum Pending {
+pub(super) enum Unanswered {
     /// An operation. One that changes nothing is kept, so that it can be retried.
     Operation(Option<Box<RunOperation>>),
-    /// A report. It is never kept.
-    Report,
+    /// A report, with the session if that presents an attempt. It is never kept.
+    Report(Option<SessionId>),
 }
 
-impl Pending {
+impl Unanswered {
     /// The output that fails the request with this error.
     pub(super) fn refused(&self, ticket: Ticket, error: CallError) -> Output {
         match self {
             Self::Operation(_) => Output::Reply(ticket, Err(error)),
-            Self::Report => Output::Acknowledge(ticket, Err(error)),
+            Self::Report(_) => Output::Acknowledge(ticket, Err(error)),
         }
     }
 }
@@ -114,6 +125,11 @@ impl Shard {
                 }
             }
         }
+        self.with_attributes(ticket, request);
+    }
+
+    /// Serves a valid request with its run.
+    pub(super) fn route(&mut self, ticket: Ticket, request: Request) {
         let (workflow, run) = request.place();
         let workflow = workflow.clone();
         let todo = Todo::Request(ticket, request);
@@ -151,6 +167,8 @@ impl Shard {
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
             Todo::CheckAgain(timer) => self.look_again(run, timer),
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
+            Todo::Await(scheduled) => self.await_worker(run, scheduled),
+            Todo::CheckTask => self.check_task(run),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
             Todo::LoseTask(start) => self.decide_quietly(run, Input::LoseTask { start }),
@@ -200,8 +218,8 @@ impl Shard {
     /// Fails a request at once.
     pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
         match self.calls.get(&ticket) {
-            Some(Pending::Operation(_)) => self.reply(ticket, Err(error)),
-            Some(Pending::Report) => self.acknowledge(ticket, Err(error)),
+            Some(Unanswered::Operation(_)) => self.reply(ticket, Err(error)),
+            Some(Unanswered::Report(_)) => self.acknowledge(ticket, Err(error)),
             None => {}
         }
     }

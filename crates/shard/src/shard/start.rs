@@ -49,7 +49,7 @@ enum StartDecision {
 impl Shard {
     /// Starts the first run of a workflow.
     pub(super) fn start_first(&mut self, ticket: Ticket, start: Start) {
-        self.begin_called(ticket, start, 1);
+        self.begin_called(ticket, start, None);
     }
 
     /// Starts a workflow that has a current run, or an older one with the key.
@@ -110,14 +110,13 @@ impl Shard {
     /// Applies the policies: no older run has the key.
     fn start_over(&mut self, head: RunId, ticket: Ticket, start: Start) {
         let Some(entry) = self.memory.cache.peek(head) else { return };
-        let ordinal = entry.run.ordinal + 1;
         match judge(&entry.run, &start) {
             StartDecision::Repeat => match reused_key(&entry.run, &start) {
                 Some(refusal) => self.reply_after(head, ticket, Err(refusal.into())),
                 None => self.start_done((head, true), ticket, start.workflow, start.update),
             },
             StartDecision::Use => self.use_existing(head, ticket, start),
-            StartDecision::Begin => self.begin_called(ticket, start, ordinal),
+            StartDecision::Begin => self.begin_called(ticket, start, Some(head)),
             StartDecision::Replace => {
                 let run = self.draw_run();
                 let reason = format!("replaced by run {run}");
@@ -164,10 +163,11 @@ impl Shard {
         Some(self.decide(head, Input::Signal(Box::new(signal))))
     }
 
-    fn begin_called(&mut self, ticket: Ticket, mut start: Start, ordinal: u64) {
+    /// Begins the run that a call asks for, after the current one if there is one.
+    fn begin_called(&mut self, ticket: Ticket, mut start: Start, head: Option<RunId>) {
         let (workflow, run, update) =
             (start.workflow.clone(), self.draw_run(), start.update.take());
-        self.begin(self.called(run, start, ordinal));
+        self.begin(self.called(run, start, head));
         self.start_done((run, true), ticket, workflow, update);
     }
 
@@ -180,23 +180,24 @@ impl Shard {
         (run, mut start): (RunId, Start),
     ) {
         let (workflow, update) = (start.workflow.clone(), start.update.take());
-        let ordinal = self.memory.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
-        let successor = Some(Box::new(self.called(run, start, ordinal)));
+        let successor = Some(Box::new(self.called(run, start, Some(head))));
         self.record(head, [Decision { successor, ..decision }]);
         self.start_done((run, true), ticket, workflow, update);
     }
 
     /// The new run that a call asks for.
-    fn called(&self, run: RunId, start: Start, ordinal: u64) -> StartRun {
+    fn called(&self, run: RunId, start: Start, head: Option<RunId>) -> StartRun {
         let received_at = self.now();
+        let head = head.and_then(|head| self.memory.cache.peek(head)).map(|entry| &entry.run);
         let signal = start.signal.map(|mut signal| {
             signal.received_at = received_at;
             Body::new(signal)
         });
         StartRun {
-            ordinal,
+            ordinal: head.map_or(0, |head| head.ordinal) + 1,
             identity: start.identity,
             key: start.key,
+            terminate_keys: head.map(|head| head.end_keys(&self.limits)).unwrap_or_default(),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, run, start.spec)
         }

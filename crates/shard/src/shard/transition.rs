@@ -59,7 +59,7 @@ impl Shard {
         run.volatile.watched_since = self.opened_at;
         let id = run.id;
         let workflow = run.workflow.clone();
-        self.memory.cache.insert(Entry::new(run, false));
+        self.memory.cache.insert(Entry::begun(run));
         if let Some(search) = self.memory.heads.get_mut(&workflow) {
             search.stale = true;
         }
@@ -127,7 +127,7 @@ impl Shard {
             writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));
         }
         if !writes.is_empty() {
-            entry.written_in = self.memory.pipeline.push(Some(run), writes);
+            entry.written(self.memory.pipeline.push(Some(run), writes));
         }
         if let Some((at, start)) = entry.take_stale_turn_alarm() {
             self.memory.alarms.clear(at, Alarm::Turn(run, start));

@@ -107,7 +107,7 @@ impl Shard {
             return Err(CallError::Blocked(Box::new(blocked.clone())));
         }
         let takes_room = request.memory() > SMALL_UPDATE && new.is_some_and(|new| new.run.open());
-        if takes_room && self.waiting_updates() >= self.limits.waiting_update_bytes {
+        if takes_room && self.in_memory_only().updates >= self.limits.waiting_update_bytes {
             return Err(CallError::Overloaded);
         }
         self.decide(run, Input::AdmitUpdate { update, request, wait_while_blocked })

@@ -8,7 +8,7 @@ use abide_core::{
     ids::{EventNumber, RunId, StartId},
     operation::CallError,
     report::TaskToken,
-    run::{Decision, Input, Phase, Reply, StartActivity, StartTask, Task, Turn},
+    run::{Decision, Input, Phase, Reply, StartActivity, StartTask, StartedTask, Task},
 };
 
 use super::{Shard, Todo};
@@ -115,13 +115,12 @@ impl Shard {
         if let Some((at, start)) = entry.set_turn_alarm(&self.limits) {
             self.memory.alarms.set(at, Alarm::Turn(run, start));
         }
-        let begins = given.previous == 0;
-        let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);
+        let in_memory = entry.affinity.as_ref() == Some(&worker.session);
         let dispatch = Dispatch::Workflow {
             token: TaskToken { workflow: entry.run.workflow.clone(), run, start },
             given,
             last_event: entry.run.last_event,
-            recent: in_memory.then(|| entry.recent()).flatten(),
+            recent: entry.recent(in_memory),
         };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }
@@ -145,7 +144,7 @@ impl Shard {
     pub(super) fn start_eager(
         &mut self,
         run: RunId,
-        turn: &Turn,
+        turn: &StartedTask,
         most: usize,
     ) -> Vec<(EventNumber, Decision)> {
         let worker = worker_of(turn);
@@ -169,7 +168,12 @@ impl Shard {
     }
 
     /// Dispatches the activities that were started with the completion of the worker's task.
-    pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
+    pub(super) fn dispatch_eager(
+        &mut self,
+        run: RunId,
+        turn: &StartedTask,
+        started: &[EventNumber],
+    ) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
             self.dispatch_activity(run, *scheduled, &reply, worker_of(turn), true);
@@ -229,7 +233,7 @@ impl Work {
     }
 }
 
-fn worker_of(turn: &Turn) -> Worker {
+fn worker_of(turn: &StartedTask) -> Worker {
     Worker {
         session: turn.session.clone(),
         identity: turn.identity.clone(),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use abide_core::{
+    attempt::ActivityToken,
     command::{Ask, ContinueAsNew},
     dispatch::{Dispatch, QueueKey, WorkKind},
     event::{Fact, UpdateRequest},
@@ -18,6 +19,7 @@ use abide_core::{
     run::{Refusal, Resolution},
 };
 use abide_shard::message::{Message, Work};
+use abide_store::rows::LogLimit;
 
 use crate::harness::{Reads, World, activity, shard_of, signal, target, worker};
 
@@ -342,6 +344,48 @@ fn a_heartbeat_outlives_the_eviction_of_its_run() {
     world.pass(Duration::from_secs(1));
     let Dispatch::Activity { given, .. } = world.take("session") else { panic!("not an activity") };
     assert_eq!(given.heartbeat, Some(vec![Payload::new("in memory")]));
+}
+
+/// Heartbeats that are not written are only in memory, so evicted runs cannot give theirs back. Those that
+/// find no room are written as seldom as all others: each may be as large as a payload.
+#[test]
+fn a_shard_has_room_for_few_large_heartbeats_and_writes_them_seldom() {
+    let limits = Limits { heartbeat_bytes: 2 * LARGE, cached_bytes: 1, ..Limits::default() };
+    let mut world = World::with_limits(limits);
+    let beat = |world: &mut World, token: &ActivityToken, details: u8| {
+        let details = vec![Payload::new(vec![details; LARGE])];
+        let report = Report::Heartbeat(token.clone(), details);
+        world.report(shard_of("w"), report).expect("it is taken");
+    };
+    let mut tokens = Vec::new();
+    for id in ids() {
+        world.start(&id);
+        let task = world.take_task();
+        world.complete(task, vec![activity("a", Default::default())]);
+        let Dispatch::Activity { token, .. } = world.take("session") else { panic!("no activity") };
+        tokens.push(token);
+    }
+    for details in 1..=3 {
+        tokens.iter().for_each(|token| beat(&mut world, token, details));
+    }
+    let rows = |world: &World| {
+        let log = |run| world.tables.log(shard_of("w"), run, 0, LogLimit::rows(usize::MAX));
+        tokens.iter().map(|token| log(token.run).len()).sum::<usize>()
+    };
+    let written = rows(&world);
+    tokens.iter().for_each(|token| beat(&mut world, token, 4));
+    assert_eq!(rows(&world), written, "they were written a moment ago");
+    let mut resumed = Vec::new();
+    for token in &tokens {
+        let failed = Resolution::Failed(Failure::default());
+        let failed = Report::ResolveActivity(token.clone(), failed);
+        world.report(shard_of("w"), failed).expect("it is taken");
+        world.pass(Duration::from_secs(1));
+        let Dispatch::Activity { given, .. } = world.take("session") else { panic!("no activity") };
+        resumed.push(given.heartbeat.expect("one was written")[0].data[0]);
+    }
+    assert_eq!(resumed.iter().filter(|details| **details == 4).count(), 2, "{resumed:?}");
+    assert_eq!(resumed.iter().filter(|details| **details == 1).count(), RUNS - 2, "{resumed:?}");
 }
 
 /// The signals that a continue-as-new carries over are read from the log, and the run may be evicted

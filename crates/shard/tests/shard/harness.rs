@@ -21,6 +21,7 @@ use abide_core::{
     payload::Payload,
     report::{Report, ReportAnswer, TaskCompletion, TaskToken},
     run::{Description, Run},
+    search::Definitions,
     time::Timestamp,
 };
 use abide_shard::{
@@ -52,7 +53,7 @@ pub(crate) struct World {
     /// Rows of the largest page of a log that was read.
     pub(crate) largest_page: usize,
     /// Reads in flight, answered by [`World::answer_read`].
-    held: VecDeque<(ShardId, Message)>,
+    pub(crate) held: VecDeque<(ShardId, Message)>,
     pub(crate) replies: BTreeMap<Ticket, Result<AnyAnswer, CallError>>,
     /// Messages that were sent to workers.
     pub(crate) acknowledged: BTreeMap<Ticket, Result<ReportAnswer, CallError>>,
@@ -242,6 +243,11 @@ impl World {
                 let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
                 let rows = tables.waits(&filter, limit);
                 Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+            }
+            Fetch::Registered(namespace) => {
+                let name = Definitions::registry_name(&namespace);
+                let rows = tables.registry(&name);
+                Fetched::Registered(rows.into_iter().find(|row| row.name == name))
             }
             Fetch::Stranded(after, limit) => {
                 Fetched::Stranded(tables.stranded(shard, after, limit))

@@ -7,8 +7,10 @@ use abide_core::{
     dispatch::Dispatch,
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
+    list::RunStatus,
     operation::{
-        AnyAnswer, Begin, CallError, ConflictPolicy, Describe, Query, QueryRequest, Start, Started,
+        AnyAnswer, Begin, CallError, ConflictPolicy, Describe, Done, Query, QueryRequest,
+        RunTarget, Start, Started, Terminate,
     },
     payload::Payload,
     run::Refusal,
@@ -371,4 +373,27 @@ fn a_repeated_start_of_an_older_run_does_not_make_that_one_current() {
         matches!(third, Err(CallError::AlreadyExists { run, .. }) if run == second),
         "two runs are open: {third:?}"
     );
+}
+
+/// The answer to a termination is lost, another run starts, and the caller repeats its request.
+#[test]
+fn a_repeated_termination_that_names_no_run_does_not_end_a_later_one() {
+    let mut world = World::with_limits(Limits { cached_runs: 0, ..Limits::default() });
+    let end = |run| Terminate {
+        target: RunTarget { run, ..target("w") },
+        reason: "enough".into(),
+        identity: "operator".into(),
+        details: Vec::new(),
+        key: Some("end".into()),
+    };
+    world.start("w");
+    world.ask(shard_of("w"), end(None)).expect("it ends");
+    for _ in 0..2 {
+        let run = world.start("w");
+        let repeat = world.ask(shard_of("w"), end(None));
+        assert!(matches!(repeat, Ok(AnyAnswer::Done(Done { repeat: true, .. }))), "{repeat:?}");
+        assert_eq!(world.describe("w").status, RunStatus::Running);
+        let named = world.ask(shard_of("w"), end(Some(run)));
+        assert!(matches!(named, Ok(AnyAnswer::Done(Done { repeat: false, .. }))), "{named:?}");
+    }
 }

@@ -249,6 +249,34 @@ fn the_sweeper_finds_a_run_without_any_row() {
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }
 
+/// Its timer would resume it, but not before an hour has passed.
+#[test]
+fn the_sweeper_finds_a_run_that_lost_only_its_task() {
+    let mut world = World::with_limits(Limits { checked_runs: 1, ..Limits::default() });
+    for other in 0..5 {
+        sleeping(&mut world, &nth_on_shard("w", other), HOUR);
+    }
+    sleeping(&mut world, "w", HOUR);
+    world.signal("w", "wakes it").expect("it is taken");
+    let lost = world.tables.tasks(shard_of("w"), None, 10);
+    assert_eq!(lost.len(), 1);
+    world.crash();
+    apply(&mut world, Write::DeleteTask(lost[0].key.clone()));
+    world.send(shard_of("w"), Message::Tick);
+    for _ in 0..6 {
+        world.pass(Limits::default().sweep_interval);
+    }
+    assert_eq!(world.tables.tasks(shard_of("w"), None, 10), lost);
+    assert_eq!(world.offers.len(), 1);
+}
+
+/// Another workflow id on the shard of this one.
+fn nth_on_shard(id: &str, number: usize) -> String {
+    let others = (0..).map(|n| format!("quiet-{n}"));
+    let mut others = others.filter(|other| shard_of(other) == shard_of(id));
+    others.nth(number).expect("there are more ids than shards")
+}
+
 /// Callers that wait for the run do not notice the failed sweep.
 #[test]
 fn a_sweep_that_fails_is_made_again_and_disturbs_nobody() {

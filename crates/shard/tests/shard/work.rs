@@ -21,7 +21,7 @@ use abide_shard::message::Message;
 use abide_store::rows::LogLimit;
 use bytes::Bytes;
 
-use crate::harness::{World, activity, same_shard, shard_of, target, worker};
+use crate::harness::{Reads, World, activity, same_shard, shard_of, target, worker};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -149,6 +149,33 @@ fn heartbeats_after_a_restart_put_off_the_loss_of_an_attempt() {
     assert_eq!((token.start, again.start), (1, 2));
 }
 
+/// Two reads open a shard, and one loads the run.
+#[test]
+fn a_presentation_that_waits_for_a_read_does_not_outlive_its_session() {
+    for answered in 0..3 {
+        let mut world = World::new();
+        let token = with_activity(&mut world, Delivery::AtLeastOnce);
+        world.crash();
+        world.reads = Reads::Held;
+        world.send(shard_of("w"), Message::Tick);
+        for _ in 0..answered {
+            world.answer_read();
+        }
+        let present = Report::PresentAttempt(token.clone(), "session".into());
+        let presented = world.say(shard_of("w"), present);
+        world.send(shard_of("w"), Message::SessionLost("session".into()));
+        let answer = world.acknowledged.remove(&presented);
+        assert!(matches!(answer, Some(Err(CallError::Unavailable(_)))), "{answered}: {answer:?}");
+        world.reads = Reads::Answered;
+        while !world.held.is_empty() {
+            world.answer_read();
+        }
+        world.pass(GRACE);
+        let again = activity_token(Some(world.take("other")));
+        assert_eq!((token.start, again.start), (1, 2), "{answered}");
+    }
+}
+
 #[test]
 fn a_late_heartbeat_of_a_lost_worker_does_not_keep_its_attempt() {
     let mut world = World::new();
@@ -189,6 +216,40 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
         ["ActivityStarted", "ActivityFailed", "TaskScheduled"]
     );
     assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+/// Restarts within the grace of a lost worker do not put its end off for ever.
+#[test]
+fn the_grace_of_a_lost_worker_goes_on_over_restarts() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    let mut waited = Duration::ZERO;
+    while world.offers.is_empty() {
+        assert!(waited < 2 * GRACE, "it is waited for again and again");
+        world.crash();
+        world.send(shard_of("w"), Message::Tick);
+        world.offers.clear();
+        for _ in 0..3 {
+            world.pass(GRACE / 4);
+            waited += GRACE / 4;
+        }
+    }
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+#[test]
+fn a_worker_that_was_waited_for_has_the_whole_grace_at_the_next_restart() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    for _ in 0..3 {
+        world.crash();
+        world.send(shard_of("w"), Message::Tick);
+        world.pass(GRACE - Duration::from_nanos(1));
+        let present = Report::PresentAttempt(token.clone(), "session".into());
+        assert!(matches!(world.report(shard_of("w"), present), Ok(ReportAnswer::Alive { .. })));
+    }
+    assert!(resolve(&mut world, token).is_ok());
 }
 
 /// An attempt that its worker has detached, for completion from outside.
@@ -305,6 +366,21 @@ fn the_first_task_comes_with_the_whole_history() {
         panic!("a workflow task");
     };
     assert_eq!((numbers(recent), last_event), (vec![1, 2], 2));
+}
+
+/// The shard has just read all of it, so the worker need not.
+#[test]
+fn after_a_restart_a_task_comes_with_the_whole_history() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    world.crash();
+    world.signal("w", "a").unwrap();
+    let Dispatch::Workflow { recent, last_event, .. } = world.take("another") else {
+        panic!("a workflow task");
+    };
+    assert_eq!((numbers(recent), last_event), ((1..=6).collect(), 6));
 }
 
 fn numbers(rows: Option<Vec<Bytes>>) -> Vec<EventNumber> {

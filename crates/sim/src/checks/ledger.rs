@@ -224,6 +224,8 @@ impl Story {
             | Note::TaskAttemptFailed(_)
             | Note::UpdateRejected { .. }
             | Note::Repaired { .. }
+            | Note::AttemptAwaited { .. }
+            | Note::AttemptPresented { .. }
             | Note::CancelRepeated { .. }
             | Note::ScheduleChanged(_)
             | Note::ScheduleStepped(_)

@@ -48,7 +48,6 @@ pub mod updates;
 pub mod waits;
 pub mod writers;
 
-/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub check: Check,

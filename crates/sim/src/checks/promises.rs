@@ -9,9 +9,9 @@ use abide_core::{
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     operation::{
         AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
-        RunTarget, Signal, Start, Started, Update, UpdateAnswer,
+        RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
     },
-    run::{Refusal, Resolution, Stage, Update as KnownUpdate},
+    run::{KnownUpdate, Refusal, Resolution, Stage},
 };
 use bytes::Bytes;
 
@@ -81,10 +81,8 @@ impl Promises {
                 let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
                 durable(story, story.run.cancel_requested || known, "the cancel request")
             }
-            (RunOperation::Terminate(_), AnyAnswer::Done(Done { run, .. })) => {
-                let story = story(ledger, *run)?;
-                self.ends.insert(*run);
-                durable(story, !story.run.open(), "the end")
+            (RunOperation::Terminate(asked), AnyAnswer::Done(Done { run, .. })) => {
+                self.check_end(ledger, asked, *run)
             }
             (RunOperation::AwaitClose(_), AnyAnswer::Closed(Closed { run, outcome, .. })) => {
                 let story = story(ledger, *run)?;
@@ -120,6 +118,16 @@ impl Promises {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_end(&mut self, ledger: &Ledger, asked: &Terminate, run: RunId) -> Checked {
+        let story = story(ledger, run)?;
+        // A repeat that names no run may find a successor of the run that it has ended.
+        if asked.target.run.is_none() && story.run.ended_earlier(asked.key.as_ref()) {
+            return Ok(());
+        }
+        self.ends.insert(run);
+        durable(story, !story.run.open(), "the end")
     }
 
     /// A client sends a request.

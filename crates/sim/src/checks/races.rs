@@ -162,9 +162,9 @@ fn signal_wait(events: &[Event], steps: &[String], timer: &TimerId, name: &str) 
     }
 }
 
-/// Code that was told that its reschedule succeeded does not see the old deadline. Signals `push`
-/// reschedule a timer and note which; what comes after a push and before the next task is in its
-/// group.
+/// Code that was told that its reschedule succeeded does not see the old deadline, unless that was the
+/// later one: a signal `pull` may have brought it forward before. Signals `push` reschedule a timer and
+/// note which; what comes after a push and before the next task is in its group.
 fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
     let pushes = events.iter().filter(|event| is_push(&event.body.fact));
     let told = steps.iter().filter_map(|step| step.strip_prefix("push="));
@@ -174,7 +174,7 @@ fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
         let mut seen = after.take_while(|event| !matches!(event.body.fact, Fact::TaskStarted(_)));
         let next = seen.find(|event| concerns(&event.body.fact, &timer));
         if let Some(Fact::TimerFired(overtaken)) = next.map(|event| &event.body.fact)
-            && overtaken.fire_at.to_string() != moved_to
+            && overtaken.fire_at < moved_to
             && firing(events, &timer).is_some_and(|(_, at)| at == overtaken.fire_at)
             && steps.iter().any(|step| timed_out(step, &timer))
         {
@@ -186,9 +186,9 @@ fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
 }
 
 /// The timer that a push has rescheduled, and its new due time.
-fn moved(told: &str) -> Option<(TimerId, &str)> {
+fn moved(told: &str) -> Option<(TimerId, Timestamp)> {
     let (timer, how) = told.rsplit_once(", ")?.1.split_once(' ')?;
-    Some((timer.into(), how.strip_prefix("Ok(")?.strip_suffix(')')?))
+    Some((timer.into(), how.strip_prefix("Ok(")?.strip_suffix(')')?.parse().ok()?))
 }
 
 /// Whether the step waited until this timer fired.
@@ -413,7 +413,9 @@ mod tests {
     #[test]
     fn a_deadline_that_was_moved_away_does_not_come() {
         let push = || signal("push", "p");
-        let (taken, late) = ("push=p, t Ok(later)", "push=p, t Err(Over)");
+        let moved_to = |at: Timestamp| format!("push=p, t Ok({at})");
+        let (later, late) = (moved_to(Timestamp::NEVER), "push=p, t Err(Over)");
+        let (taken, sooner) = (later.as_str(), moved_to(Timestamp::EPOCH));
         let slept = "sleep t=over";
         assert!(pushes(vec![push(), firing()], &[taken]), "it is still waited for");
         assert!(pushes(vec![push(), firing(), armed_again()], &[taken]));
@@ -421,6 +423,7 @@ mod tests {
         let pull = || signal("pull", "1");
         assert!(pushes(vec![push(), pull(), firing()], &[taken, slept]), "it was moved again");
         assert!(pushes(vec![push(), firing()], &["push=p, t Err(Past)", slept]));
+        assert!(pushes(vec![push(), firing()], &[&sooner, slept]), "the new deadline has come too");
         assert!(!pushes(vec![push(), firing()], &[taken, slept]), "the old deadline came");
     }
 }

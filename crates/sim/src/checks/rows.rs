@@ -32,6 +32,7 @@ enum RowKey {
     Wait(RunId, Bytes),
     Outbox(RunId, u64),
     Run(RunId),
+    Attribute(RunId, String, Bytes),
 }
 
 /// All rows of all shards are those that the log requires.
@@ -68,7 +69,10 @@ fn wrong(what: String, place: &RowKey) -> Violation {
     let run = match place {
         RowKey::Task(key) => key.run,
         RowKey::Due(key) => key.run,
-        RowKey::Wait(run, _) | RowKey::Outbox(run, _) | RowKey::Run(run) => *run,
+        RowKey::Wait(run, _)
+        | RowKey::Outbox(run, _)
+        | RowKey::Run(run)
+        | RowKey::Attribute(run, ..) => *run,
     };
     Violation::of(Check::Rows, run, what)
 }
@@ -80,6 +84,7 @@ fn place(row: &Row) -> RowKey {
         Row::Wait(row) => RowKey::Wait(row.run, row.wait.clone()),
         Row::Outbox(row) => RowKey::Outbox(row.run, row.number),
         Row::Run(row) => RowKey::Run(row.run),
+        Row::Attribute(row) => RowKey::Attribute(row.run, row.name.clone(), row.value.clone()),
     }
 }
 
@@ -94,6 +99,7 @@ fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeM
     let waits = tables.waits(&WaitFilter::default(), usize::MAX);
     rows.extend(waits.into_iter().map(|(_, row)| Row::Wait(row)));
     rows.extend(tables.runs(&RunFilter::default(), usize::MAX).into_iter().map(Row::Run));
+    rows.extend(tables.attributes().map(Row::Attribute));
     rows.into_iter().map(|row| (place(&row), row)).collect()
 }
 

@@ -7,7 +7,7 @@ use abide_core::{
     event::{Fact, UpdateOutcome},
     ids::{RunId, UpdateId},
     operation::CallError,
-    run::{Status, Update},
+    run::{KnownUpdate, Status},
 };
 
 use super::{
@@ -47,10 +47,10 @@ pub fn aborted(ledger: &Ledger, update: &UpdateId, error: &CallError) -> Checked
         Status::Closed { how: closed, .. } if closed == *how => {}
         Status::Closed { .. } | Status::Open => return wrong("the run did not end so"),
     }
-    if stage.is_some_and(Update::over) {
+    if stage.is_some_and(KnownUpdate::over) {
         return wrong("it has an outcome");
     }
-    if *accepted != matches!(stage, Some(Update::Accepted { .. })) {
+    if *accepted != matches!(stage, Some(KnownUpdate::Accepted { .. })) {
         return wrong("whether it was accepted is not true");
     }
     Ok(())

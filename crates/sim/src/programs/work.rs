@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use abide_core::{
-    event::{Delivery, ParentClosePolicy, ReusePolicy},
-    retry::RetryPolicy,
-};
-use abide_sdk::OnCancel;
+use abide_core::{event::Delivery, retry::RetryPolicy};
+use abide_sdk::{OnCancel, ParentClosePolicy, ReusePolicy};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {

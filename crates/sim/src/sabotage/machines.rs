@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use abide_core::{dispatch::QueueKey, ids::BuildId};
+use abide_core::{
+    dispatch::{Given, QueueKey},
+    ids::BuildId,
+};
 use abide_shard::{
     message::Message,
-    node::{Given, NodeInput, NodeOutput, PeerMessage},
+    node::{NodeInput, NodeOutput, PeerMessage},
 };
 
 use super::{Bug, Saboteur};

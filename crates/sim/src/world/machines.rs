@@ -1,9 +1,10 @@
 //! The machine of each node: takes inputs, and its outputs are carried out some time later.
 
+use abide_core::dispatch::Given;
 use abide_shard::{
     lease::LeaseMessage,
     message::Message,
-    node::{Given, NodeInput, NodeOutput},
+    node::{NodeInput, NodeOutput},
 };
 
 use super::{

@@ -27,7 +27,6 @@ use crate::{
 };
 
 impl World {
-    /// Draws a request.
     pub(super) fn draw_request(&mut self, number: usize) -> Option<RunOperation> {
         // The first requests start workflows, so that there is something to ask.
         if number < 6 {
@@ -134,7 +133,7 @@ impl World {
             identity: "client".into(),
             key: Some(Key::from(format!("start{number}"))),
             conflict,
-            reuse,
+            reuse: reuse.into(),
             begin,
             signal,
             update,

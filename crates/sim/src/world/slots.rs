@@ -316,7 +316,6 @@ impl Slot {
         self.matches.iter().any(|(offer, taker)| taker.session == *session && offer.run == run)
     }
 
-    /// Resolves a match.
     pub(super) fn matched(&mut self, session: &SessionId, work: (RunId, Work)) {
         let found = self.matches.iter().position(|(offer, taker)| {
             taker.session == *session && (offer.run, offer.work) == work

@@ -6,6 +6,7 @@ use abide_core::{
     ids::{RunId, ShardId},
     note::Record,
     operation::Ticket,
+    search::Definitions,
 };
 use abide_shard::message::{Fetch, Fetched, Message};
 use abide_store::{Batch, CommitError, ReadError, WaitFilter, Write, memory::Tables};
@@ -160,6 +161,11 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
             let filter = WaitFilter { run: Some((shard, *run)), ..WaitFilter::default() };
             let rows = tables.waits(&filter, *limit);
             Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Registered(namespace) => {
+            let name = Definitions::registry_name(namespace);
+            let rows = tables.registry(&name);
+            Fetched::Registered(rows.into_iter().find(|row| row.name == name))
         }
         Fetch::Stranded(after, limit) => Fetched::Stranded(tables.stranded(shard, *after, *limit)),
     }

@@ -101,14 +101,17 @@ impl World {
         };
         let position = worker.cache.iter().position(good);
         let kept = position.map(|position| worker.cache.remove(position).1);
+        let mut events = Vec::new();
+        for row in recent? {
+            events.extend(codec::decode_events(row).ok()?);
+        }
+        let whole = events.first().is_some_and(|event| event.number == 1);
         let mut machine = match kept {
             Some(machine) => machine,
-            None if given.previous == 0 => self.unused_machine(index, token.run).ok()?,
+            None if whole => self.unused_machine(index, token.run).ok()?,
             None => return None,
         };
-        for row in recent? {
-            machine.feed(codec::decode_events(row).ok()?).ok()?;
-        }
+        machine.feed(events).ok()?;
         machine.feed(given.tail.iter().cloned()).ok()?;
         (machine.acknowledged() == given.previous).then_some(machine)
     }

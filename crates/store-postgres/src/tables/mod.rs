@@ -5,6 +5,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::session::{Call, Param};
 
+pub(crate) mod attributes;
 mod conditions;
 pub(crate) mod due;
 pub(crate) mod inbox;
@@ -12,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod runs;
+pub(crate) mod search;
 pub(crate) mod shards;
 pub(crate) mod snapshots;
 pub(crate) mod tasks;
@@ -21,6 +23,7 @@ pub(crate) mod waits;
 pub(crate) const WRITES: &[&str] = &[
     shards::LOCK_SHARED,
     shards::LOCK,
+    shards::CHECK,
     shards::CLAIM,
     log::DELETE,
     log::APPEND,
@@ -35,6 +38,9 @@ pub(crate) const WRITES: &[&str] = &[
     due::DELETE,
     waits::PUT,
     waits::DELETE,
+    attributes::PUT,
+    attributes::DELETE,
+    attributes::DELETE_ALL,
     outbox::PUT,
     outbox::DELETE,
     inbox::PUT,
@@ -67,5 +73,5 @@ fn column<'a, R, V: ToSql + Sync + Send + 'a>(rows: &[R], value: impl Fn(&R) -> 
 }
 
 fn call<'a>(sql: &'static str, params: Vec<Param<'a>>) -> Call<'a> {
-    Call { sql, params }
+    Call { sql: sql.into(), params }
 }

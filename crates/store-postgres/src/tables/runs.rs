@@ -2,19 +2,19 @@
 //! start key.
 
 use abide_core::{
-    ids::{NamespaceId, RunId, ShardId},
-    tally::{Tallied, TallyGroup},
+    ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    tally::{RunGroup, RunTally},
     time::Timestamp,
 };
 use abide_store::{
     RunFilter, WorkflowRuns,
-    rows::{ListLimit, RunKey, RunPosition, RunRow, RunStatus, Swept},
+    rows::{RunKey, RunParent, RunPosition, RunRow, RunStatus, Swept},
 };
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
     readers::Query,
-    session::{Call, Made, Param},
+    session::{Call, Param},
     tables::{
         call, column,
         conditions::{self, Conditions, value},
@@ -23,21 +23,20 @@ use crate::{
 };
 
 /// In the order of [`decode`].
-macro_rules! columns_read {
-    () => {
-        "run, namespace, workflow, ordinal, workflow_type, status, start_key, started_at, closed_at, \
-         details"
-    };
-}
+pub(crate) const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, \
+    start_key, started_at, closed_at, details, queue, parent_workflow, parent_run";
 
 pub(crate) const PUT: &str = "INSERT INTO runs (shard, run, namespace, workflow, ordinal, \
-    workflow_type, status, start_key, started_at, closed_at, details) SELECT * FROM unnest( \
+    workflow_type, status, start_key, started_at, closed_at, details, queue, parent_workflow, \
+    parent_run) SELECT * FROM unnest( \
     $1::smallint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::smallint[], \
-    $8::text[], $9::bytea[], $10::bytea[], $11::bytea[]) ON CONFLICT (shard, run) DO UPDATE SET \
+    $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::text[], $13::text[], $14::uuid[]) \
+    ON CONFLICT (shard, run) DO UPDATE SET \
     namespace = excluded.namespace, workflow = excluded.workflow, ordinal = excluded.ordinal, \
     workflow_type = excluded.workflow_type, status = excluded.status, \
     start_key = excluded.start_key, started_at = excluded.started_at, \
-    closed_at = excluded.closed_at, details = excluded.details";
+    closed_at = excluded.closed_at, details = excluded.details, queue = excluded.queue, \
+    parent_workflow = excluded.parent_workflow, parent_run = excluded.parent_run";
 
 pub(crate) const DELETE: &str = "DELETE FROM runs \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
@@ -59,8 +58,8 @@ pub(crate) const STRANDED: &str = "WITH seen AS MATERIALIZED (SELECT run FROM ru
      timed AS MATERIALIZED (SELECT DISTINCT due.run FROM due WHERE due.shard = $1 \
      AND (due.run IN (SELECT seen.run FROM seen)) IS TRUE) SELECT seen.run, \
      NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
-     AND seen.run NOT IN (SELECT queued.run FROM queued) \
-     AND CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
+     AND seen.run NOT IN (SELECT queued.run FROM queued), \
+     CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
      THEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run \
      AND waits.until <> $5 AND NOT EXISTS (SELECT FROM due WHERE due.shard = $1 \
      AND due.due = waits.until AND due.run = seen.run)) \
@@ -80,6 +79,9 @@ pub(crate) fn put<'a>(rows: &[(ShardId, &'a RunRow)]) -> Call<'a> {
         column(rows, |(_, row)| Time::from(row.started_at)),
         column(rows, |(_, row)| row.closed_at.map(Time::from)),
         column(rows, |(_, row)| &row.details[..]),
+        column(rows, |(_, row)| text(&row.queue)),
+        column(rows, |(_, row)| row.parent.as_ref().map(|parent| text(parent.workflow.as_str()))),
+        column(rows, |(_, row)| row.parent.as_ref().map(|parent| run_id(parent.run))),
     ];
     call(PUT, params)
 }
@@ -113,45 +115,6 @@ pub(crate) fn of_workflow(shard: ShardId, of: &WorkflowRuns, page: usize) -> Que
     ))
 }
 
-/// Runs of all shards down to position `end`, newest first. As for a page of a log, what is behind
-/// the page is not read.
-pub(crate) fn list(filter: &RunFilter, end: Option<RunPosition>, page: ListLimit) -> Query {
-    const ORDER: &str = "ORDER BY started_at DESC, run DESC";
-    let mut conditions = conditions_until(filter, end);
-    let bytes = conditions.place(value(limit(page.bytes.max(1)), Type::INT8));
-    let head = concat!("SELECT ", columns_read!(), " FROM runs");
-    let Made { sql, params } = conditions.made(head, ORDER, Some(limit(page.rows)));
-    let columns = columns_read!();
-    let sql = format!(
-        "SELECT {columns} FROM (SELECT *, sum(octet_length(details)) OVER ({ORDER} \
-         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({sql}) AS listed) AS page \
-         WHERE coalesce(before, 0) < {bytes} {ORDER}"
-    );
-    Query::Filtered(Made { sql, params })
-}
-
-/// How many runs pass the filter, down to position `end`.
-pub(crate) fn count(filter: &RunFilter, end: Option<RunPosition>) -> Query {
-    Query::Filtered(conditions_until(filter, end).made("SELECT count(*) FROM runs", "", None))
-}
-
-/// Finds the last of so many runs that are examined, by the index alone. `None` for those of one
-/// workflow: they are few, and not in this order in their index.
-pub(crate) fn end_of_part(filter: &RunFilter, examined: usize) -> Option<Query> {
-    let span = filter.span();
-    if span.workflow.is_some() {
-        return None;
-    }
-    let mut conditions = conditions(&span);
-    let offset = conditions.place(value(limit(examined.saturating_sub(1)), Type::INT8));
-    let tail = format!("ORDER BY started_at DESC, run DESC OFFSET {offset}");
-    Some(Query::Filtered(conditions.made("SELECT started_at, run FROM runs", &tail, Some(1))))
-}
-
-pub(crate) fn decode_position(row: &Row) -> Result<RunPosition, Undecodable> {
-    Ok((row.time(0)?, row.run(1)?))
-}
-
 /// Counts runs by status and type among the newest `most` and one more. The inner limit bounds the
 /// work, however few runs pass the filter.
 pub(crate) fn tally(filter: &RunFilter, most: usize) -> Query {
@@ -171,20 +134,20 @@ pub(crate) fn tally(filter: &RunFilter, most: usize) -> Query {
 }
 
 /// Status and type, how many runs pass the filter, and how many were examined.
-pub(crate) fn decode_tally(row: &Row) -> Result<(TallyGroup, u64, u64), Undecodable> {
+pub(crate) fn decode_tally(row: &Row) -> Result<(RunGroup, u64, u64), Undecodable> {
     let status = row.choice(0, RunStatus::from_number)?;
-    let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+    let group = RunGroup::Type { status, workflow_type: row.text(1)? };
     Ok((group, row.number(2)?, row.number(3)?))
 }
 
-pub(crate) fn tallied(groups: Vec<(TallyGroup, u64, u64)>, most: usize) -> Tallied {
-    let (mut tallied, mut examined) = (Tallied::default(), 0);
+pub(crate) fn tallied(groups: Vec<(RunGroup, u64, u64)>, most: usize) -> RunTally {
+    let (mut tally, mut examined) = (RunTally::default(), 0);
     for (group, counted, seen) in groups {
-        tallied.add(group, counted);
+        tally.add(group, counted);
         examined += seen;
     }
-    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
-    tallied
+    tally.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    tally
 }
 
 pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {
@@ -194,15 +157,6 @@ pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {
 fn conditions(filter: &RunFilter) -> Conditions {
     let mut conditions = Conditions::none();
     require(&mut conditions, filter);
-    conditions
-}
-
-/// What the filter requires, of runs that do not stand behind this position.
-fn conditions_until(filter: &RunFilter, end: Option<RunPosition>) -> Conditions {
-    let mut conditions = conditions(filter);
-    if let Some(end) = end {
-        conditions.require("(started_at, run) >= (?, ?)", position(end));
-    }
     conditions
 }
 
@@ -256,16 +210,26 @@ pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Que
     ))
 }
 
-/// An open run, and whether it is stranded.
-pub(crate) fn decode_seen(row: &Row) -> Result<(RunId, bool), Undecodable> {
-    Ok((row.run(0)?, row.flag(1)?))
+/// An open run.
+pub(crate) struct Seen {
+    run: RunId,
+    /// It has no row in tasks and outbox.
+    idle: bool,
+    /// Neither a wait nor a due time would resume it.
+    unresumed: bool,
+}
+
+pub(crate) fn decode_seen(row: &Row) -> Result<Seen, Undecodable> {
+    Ok(Seen { run: row.run(0)?, idle: row.flag(1)?, unresumed: row.flag(2)? })
 }
 
 /// Result of one page.
-pub(crate) fn swept(seen: Vec<(RunId, bool)>, page: usize) -> Swept {
-    let next = seen.last().map(|(run, _)| *run).filter(|_| seen.len() == page);
-    let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(run, _)| run);
-    Swept { stranded: stranded.collect(), next }
+pub(crate) fn swept(seen: Vec<Seen>, page: usize) -> Swept {
+    let next = seen.last().map(|seen| seen.run).filter(|_| seen.len() == page);
+    let (stranded, quiet): (Vec<_>, Vec<_>) =
+        seen.into_iter().filter(|seen| seen.idle).partition(|seen| seen.unresumed);
+    let runs = |seen: Vec<Seen>| seen.into_iter().map(|seen| seen.run).collect();
+    Swept { stranded: runs(stranded), quiet: runs(quiet), next }
 }
 
 pub(crate) fn decode_key(row: &Row) -> Result<RunKey, Undecodable> {
@@ -273,6 +237,11 @@ pub(crate) fn decode_key(row: &Row) -> Result<RunKey, Undecodable> {
 }
 
 pub(crate) fn decode(row: &Row) -> Result<RunRow, Undecodable> {
+    let parent: Option<WorkflowId> = row.text_or_null(11)?;
+    let parent = match parent {
+        Some(workflow) => Some(RunParent { workflow, run: row.run(12)? }),
+        None => None,
+    };
     Ok(RunRow {
         run: row.run(0)?,
         namespace: row.text(1)?,
@@ -284,5 +253,7 @@ pub(crate) fn decode(row: &Row) -> Result<RunRow, Undecodable> {
         started_at: row.time(7)?,
         closed_at: row.time_or_null(8)?,
         details: row.bytes(9)?,
+        queue: row.text(10)?,
+        parent,
     })
 }

@@ -1,9 +1,11 @@
 //! Owner and epoch of each shard. Every write transaction locks the rows of its shards, in order of
 //! shard.
 
+use std::collections::BTreeMap;
+
 use abide_core::ids::ShardId;
 use abide_store::rows::ShardRow;
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row, error::SqlState};
 
 use crate::{
     readers::Query,
@@ -23,6 +25,12 @@ pub(crate) const LOCK_SHARED: &str =
 pub(crate) const LOCK: &str =
     "SELECT shard, epoch FROM shards WHERE shard = ANY ($1::smallint[]) ORDER BY shard FOR UPDATE";
 
+/// Locks the shards like [`LOCK_SHARED`], and fails unless they have these epochs.
+pub(crate) const CHECK: &str = "SELECT 1 / (count(*) = cardinality($1::smallint[]))::int FROM \
+    (SELECT FROM unnest($1::smallint[], $2::bigint[]) AS assumed (shard, epoch) \
+    JOIN shards ON shards.shard = assumed.shard AND shards.epoch = assumed.epoch \
+    ORDER BY shards.shard FOR SHARE OF shards) AS current";
+
 pub(crate) const CLAIM: &str = "UPDATE shards SET epoch = claim.epoch, owner = claim.owner \
     FROM unnest($1::smallint[], $2::bigint[], $3::text[]) AS claim (shard, epoch, owner) \
     WHERE shards.shard = claim.shard";
@@ -30,6 +38,21 @@ pub(crate) const CLAIM: &str = "UPDATE shards SET epoch = claim.epoch, owner = c
 pub(crate) fn lock(shards: &[ShardId], claims: bool) -> Call<'static> {
     let shards: Vec<_> = shards.iter().copied().map(shard_number).collect();
     call(if claims { LOCK } else { LOCK_SHARED }, vec![Box::new(shards)])
+}
+
+/// A check that fails unless the shards have these epochs; their rows stay locked.
+pub(crate) fn check(epochs: &BTreeMap<ShardId, u64>) -> Call<'static> {
+    let epochs: Vec<_> = epochs.iter().collect();
+    let params = vec![
+        column(&epochs, |(shard, _)| shard_number(**shard)),
+        column(&epochs, |(_, epoch)| number(**epoch)),
+    ];
+    call(CHECK, params)
+}
+
+/// Whether [`CHECK`] has failed.
+pub(crate) fn has_other_epoch(error: &Error) -> bool {
+    error.code() == Some(&SqlState::DIVISION_BY_ZERO)
 }
 
 /// A locked shard with its epoch.

@@ -2,7 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId},
-    tally::{Tallied, TallyGroup, WaitTally},
+    tally::{TallyWaits, WaitGroup, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -76,9 +76,9 @@ pub(crate) fn list(filter: &WaitFilter, page: usize) -> Query {
 
 /// Counts waits by interval and kind among the `most` that end first and one more. The inner limit
 /// bounds the work, however few waits pass the filter.
-pub(crate) fn tally(tally: &WaitTally, most: usize) -> Query {
+pub(crate) fn tally(asked: &TallyWaits, most: usize) -> Query {
     const SEEN: &str = "SELECT until, kind, namespace, workflow_type FROM waits";
-    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
+    let TallyWaits { namespace, known, workflow_type, kinds, .. } = asked.clone();
     let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
     let mut conditions = conditions(&filter);
     if !kinds.is_empty() {
@@ -86,9 +86,9 @@ pub(crate) fn tally(tally: &WaitTally, most: usize) -> Query {
         conditions.require("kind = ANY (?)", [value(numbers, Type::INT2_ARRAY)]);
     }
     let chosen = conditions.end_clause();
-    let starts: Vec<_> = tally.starts().map(Time::from).collect();
+    let starts: Vec<_> = asked.starts().map(Time::from).collect();
     let starts = conditions.place(value(starts, Type::BYTEA_ARRAY));
-    let span = [tally.from, tally.end()].map(|at| value(Time::from(at), Type::BYTEA));
+    let span = [asked.from, asked.end()].map(|at| value(Time::from(at), Type::BYTEA));
     conditions.require("until >= ? AND until < ?", span);
     let page = limit(most.saturating_add(1));
     let seen = conditions.made(SEEN, "ORDER BY until", Some(page));
@@ -104,22 +104,22 @@ pub(crate) fn decode_tally(row: &Row) -> Result<(u64, WaitKind, u64, u64), Undec
 
 /// Adds up the groups. The last interval that was examined may have been cut by the limit.
 pub(crate) fn tallied(
-    tally: &WaitTally,
+    asked: &TallyWaits,
     groups: Vec<(u64, WaitKind, u64, u64)>,
     most: usize,
-) -> Tallied {
-    let mut tallied = Tallied { whole: tally.intervals, ..Tallied::default() };
+) -> WaitTally {
+    let mut tally = WaitTally { whole: asked.intervals, ..WaitTally::default() };
     let (mut examined, mut last) = (0, 0);
     for (interval, kind, counted, seen) in groups {
         let interval = u32::try_from(interval).unwrap_or(u32::MAX);
-        tallied.add(TallyGroup::Waits { interval, kind }, counted);
+        tally.add(WaitGroup { interval, kind }, counted);
         examined += seen;
         last = interval.max(last);
     }
     if usize::try_from(examined).is_ok_and(|examined| examined > most) {
-        (tallied.more, tallied.whole) = (true, last);
+        (tally.more, tally.whole) = (true, last);
     }
-    tallied
+    tally
 }
 
 fn conditions(filter: &WaitFilter) -> Conditions {

@@ -1,8 +1,14 @@
-//! One transaction for a group, in two round trips. The first begins the transaction and locks the
-//! epochs of its shards, so that no other node can claim a shard before the transaction ends; the
-//! second writes the admitted batches, table by table, and commits.
+//! One transaction for a group. Nearly always it is one statement, in one round trip: it locks the
+//! epochs of its shards, fails if one is not what the batches assume, and writes every table.
+//!
+//! A group that one statement cannot write, or with a batch of another epoch, takes two round trips.
+//! The first begins the transaction and locks the epochs, so that no other node can claim a shard
+//! before the transaction ends; the second writes the admitted batches, table by table, and commits.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use abide_core::ids::ShardId;
 use abide_store::{Batch, CommitError, Write};
@@ -12,7 +18,7 @@ use crate::{
     fault::{self, Fault},
     session::{Session, boxed, flight, within},
     tables::{log, shards},
-    writer::{CommitResult, epochs::Epochs, plan::Plan},
+    writer::{CommitResult, epochs::Epochs, plan::Plan, statement::one_statement},
 };
 
 /// Commits those batches that can be committed, and returns a result for each. If the transaction
@@ -22,6 +28,9 @@ pub(super) async fn transaction(
     batches: &[Batch],
     patience: Duration,
 ) -> Result<Vec<CommitResult>, Fault> {
+    if write_at_once(session, batches, patience).await? {
+        return Ok(vec![Ok(()); batches.len()]);
+    }
     let begun = within(patience, begin(session, batches)).await;
     let mut epochs = match begun {
         Ok(epochs) => epochs,
@@ -40,6 +49,38 @@ pub(super) async fn transaction(
     match write(session, &plan, patience).await {
         Ok(()) => Ok(answers),
         Err(fault) => Err(find_duplicate_row(session, &plan, fault, patience).await),
+    }
+}
+
+/// Writes all batches as one statement, which is a transaction by itself. Returns `false` if that is
+/// impossible, or if a shard has another epoch than its batches; then nothing is written.
+async fn write_at_once(
+    session: &Session,
+    batches: &[Batch],
+    patience: Duration,
+) -> Result<bool, Fault> {
+    let assumed: BTreeMap<ShardId, u64> =
+        batches.iter().map(|batch| (batch.shard, batch.epoch)).collect();
+    let mut epochs = Epochs::new(assumed.clone());
+    let mut plan = Plan::default();
+    let admitted = batches.iter().all(|batch| admit(&mut epochs, &mut plan, batch).is_ok());
+    let Some(writes) = plan.independent_calls().filter(|_| admitted) else { return Ok(false) };
+    let statement = one_statement(writes, shards::check(&assumed));
+    within(patience, async { Ok(session.prepare([statement.sql.clone()]).await?) }).await?;
+    // Clears warnings from before this commit.
+    session.take_unreplicated();
+    let Ok(written) = tokio::time::timeout(patience, session.execute(statement)).await else {
+        session.discard();
+        return Err(Fault::Unknown(format!("no answer to the commit in {patience:?}")));
+    };
+    match written {
+        Ok(_) if session.take_unreplicated() => Err(fault::unreplicated_commit()),
+        Ok(_) => Ok(true),
+        Err(error) if shards::has_other_epoch(&error) => Ok(false),
+        Err(error) => {
+            let fault = fault::of_lone_statement(error);
+            Err(find_duplicate_row(session, &plan, fault, patience).await)
+        }
     }
 }
 
@@ -68,8 +109,8 @@ fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> Comm
 async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result<(), Fault> {
     let calls = plan.calls();
     // An unprepared statement would be sent after the commit.
-    let statements: Vec<_> = calls.iter().map(|call| call.sql).collect();
-    let prepared = within(patience, async { Ok(session.prepare(&statements).await?) }).await;
+    let statements: Vec<_> = calls.iter().map(|call| call.sql.clone()).collect();
+    let prepared = within(patience, async { Ok(session.prepare(statements).await?) }).await;
     if let Err(fault) = prepared {
         roll_back(session).await;
         return Err(fault);

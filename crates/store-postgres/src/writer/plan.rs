@@ -11,12 +11,15 @@ use abide_core::{
 };
 use abide_store::{
     Batch, CommitError, Write,
-    rows::{DueRow, InboxRow, LogRow, OutboxRow, RunRow, SnapshotRow, TaskKey, TaskRow, WaitRow},
+    rows::{
+        AttributeRow, DueRow, InboxRow, LogRow, OutboxRow, RunRow, SnapshotRow, TaskKey, TaskRow,
+        WaitRow,
+    },
 };
 
 use crate::{
     session::Call,
-    tables::{Last, due, inbox, log, outbox, runs, shards, snapshots, tasks, waits},
+    tables::{Last, attributes, due, inbox, log, outbox, runs, shards, snapshots, tasks, waits},
 };
 
 /// Stages of a transaction, in order.
@@ -36,6 +39,7 @@ struct WriteStage<'a> {
     tasks: BTreeMap<(ShardId, &'a TaskKey), Last<'a, TaskRow>>,
     due: BTreeMap<due::DueEntryKey<'a>, Last<'a, DueRow>>,
     waits: BTreeMap<waits::WaitKey<'a>, Last<'a, WaitRow>>,
+    attributes: BTreeMap<attributes::AttributeKey<'a>, Last<'a, AttributeRow>>,
     outbox: BTreeMap<(ShardId, RunId, u64), Last<'a, OutboxRow>>,
     inbox: BTreeMap<(ShardId, RunId, u64), Last<'a, InboxRow>>,
     /// Deletes older results, before the results of this stage are written.
@@ -94,6 +98,15 @@ impl<'a> Plan<'a> {
         self.stages.iter().flat_map(WriteStage::calls).collect()
     }
 
+    /// The statements, if their order does not matter: none touches a row that another does, and no
+    /// shard is claimed.
+    pub(super) fn independent_calls(&self) -> Option<Vec<Call<'a>>> {
+        let [stage] = &self.stages[..] else { return None };
+        let independent =
+            stage.claims.is_empty() && stage.deleted_logs.is_empty() && stage.old_inbox.is_empty();
+        independent.then(|| stage.calls())
+    }
+
     /// Log rows that the transaction appends.
     pub(super) fn log_rows(&self) -> Vec<(ShardId, &'a LogRow)> {
         self.stages.iter().flat_map(WriteStage::log_rows).collect()
@@ -119,6 +132,8 @@ fn numbers(write: &Write) -> [Option<u64>; 2] {
         | Write::DeleteDue(_)
         | Write::PutWait(_)
         | Write::DeleteWait { .. }
+        | Write::PutAttribute(_)
+        | Write::DeleteAttribute { .. }
         | Write::DeleteInboxBefore(_) => [None, None],
     }
 }
@@ -147,6 +162,8 @@ impl<'a> WriteStage<'a> {
                 self.runs.insert((shard, *run), None);
                 self.snapshots.insert((shard, *run), None);
                 self.deleted_logs.insert((shard, *run));
+                // Values that are written from here on are put after the others are deleted.
+                self.attributes.retain(|(of, of_run, ..), _| (*of, *of_run) != (shard, *run));
             }
             Write::PutTask(row) => {
                 self.tasks.insert((shard, &row.key), Some(row));
@@ -165,6 +182,12 @@ impl<'a> WriteStage<'a> {
             }
             Write::DeleteWait { run, wait } => {
                 self.waits.insert((shard, *run, wait), None);
+            }
+            Write::PutAttribute(row) => {
+                self.attributes.insert((shard, row.run, &row.name, &row.value), Some(row));
+            }
+            Write::DeleteAttribute { run, name, value } => {
+                self.attributes.insert((shard, *run, name, value), None);
             }
             Write::PutOutbox(row) => {
                 self.outbox.insert((shard, row.run, row.number), Some(row));
@@ -207,6 +230,7 @@ impl<'a> WriteStage<'a> {
         add_call(&mut calls, &claims, shards::claim);
         let deleted: Vec<_> = self.deleted_logs.iter().copied().collect();
         add_call(&mut calls, &deleted, log::delete);
+        add_call(&mut calls, &deleted, attributes::delete_all);
         add_call(&mut calls, &self.log_rows(), log::append);
         let old: Vec<_> = self.old_inbox.iter().map(|(shard, at)| (*shard, *at)).collect();
         add_call(&mut calls, &old, inbox::delete_before);
@@ -215,6 +239,7 @@ impl<'a> WriteStage<'a> {
         add_calls(&mut calls, &self.tasks, |key| key.0, (tasks::delete, tasks::put));
         add_calls(&mut calls, &self.due, |key| key.0, (due::delete, due::put));
         add_calls(&mut calls, &self.waits, |key| key.0, (waits::delete, waits::put));
+        add_calls(&mut calls, &self.attributes, |key| key.0, (attributes::delete, attributes::put));
         add_calls(&mut calls, &self.outbox, |key| key.0, (outbox::delete, outbox::put));
         add_calls(&mut calls, &self.inbox, |key| key.0, (inbox::delete, inbox::put));
         calls

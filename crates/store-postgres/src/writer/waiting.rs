@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use abide_core::ids::ShardId;
-use abide_store::{Batch, Write};
 
 use super::Job;
 
@@ -83,7 +82,7 @@ impl WaitingBatches {
                 && (group.jobs.is_empty() || bytes < self.bytes_max)
                 && let Some(job) = queue.pop_front()
             {
-                bytes += size(&job.batch);
+                bytes += job.batch.size();
                 group.jobs.push(job);
             }
         }
@@ -108,33 +107,10 @@ fn writes(queue: &VecDeque<Job>) -> usize {
     queue.iter().map(|job| job.batch.writes.len()).sum()
 }
 
-/// Approximate size of the batch in bytes: its blobs, plus a constant for each row.
-fn size(batch: &Batch) -> usize {
-    const ROW: usize = 200;
-    let blobs = |write: &Write| match write {
-        Write::AppendLog(row) => row.events.len() + row.notes.len(),
-        Write::PutSnapshot(row) => row.state.len(),
-        Write::PutRun(row) => row.details.len(),
-        Write::PutWait(row) => row.details.len(),
-        Write::PutOutbox(row) => row.effect.len(),
-        Write::PutInbox(row) => row.outcome.len(),
-        Write::Claim { .. }
-        | Write::DeleteRun(_)
-        | Write::PutTask(_)
-        | Write::DeleteTask(_)
-        | Write::PutDue(_)
-        | Write::DeleteDue(_)
-        | Write::DeleteWait { .. }
-        | Write::DeleteOutbox { .. }
-        | Write::DeleteInbox { .. }
-        | Write::DeleteInboxBefore(_) => 0,
-    };
-    batch.writes.iter().map(|write| ROW + blobs(write)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use abide_core::{ids::RunId, time::Timestamp};
+    use abide_store::{Batch, Write};
     use tokio::sync::oneshot;
 
     use super::*;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use abide_postgres_fixture::{Server, for_test};
-use abide_store::{CommitError, Store as _, rows::RegistryRow};
+use abide_store::{CommitError, Store as _, Write, rows::RegistryRow};
 use abide_store_postgres::{Options, PostgresStore};
 use bytes::Bytes;
 
@@ -30,8 +30,9 @@ fn what_was_lost_before_anything_was_written_is_tried_again() {
     let (store, proxy) = behind_a_proxy(server, "cut_at_begin");
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
     proxy.prepare(Fault::CutAtBegin);
-    assert_eq!(commit(&store, batch(1, 0, 2)), Ok(()));
+    assert_eq!(claim(&store, 1, 0, "the owner"), Ok(()));
     proxy.wait_until_struck();
+    assert_eq!(commit(&store, batch(1, 1, 2)), Ok(()));
     assert_eq!(sequences(&store, 1), [1, 2]);
 }
 
@@ -45,7 +46,7 @@ fn a_commit_that_was_lost_is_unknown_and_wrote_nothing() {
     let unknown = commit(&store, batch(1, 0, 1));
     assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
     assert_eq!(claim(&store, 1, 0, "the owner again"), Ok(()));
-    assert_eq!(sequences(&store, 1), []);
+    assert_eq!(sequences(&store, 1), [0_u64; 0]);
     assert_eq!(commit(&store, batch(1, 1, 1)), Ok(()));
 }
 
@@ -63,7 +64,8 @@ fn a_commit_whose_answer_was_lost_is_unknown_and_there() {
     assert_eq!(commit(&store, batch(1, 1, 2)), Ok(()));
 }
 
-/// The node stalls after its transaction has locked its epoch and written its rows.
+/// The node stalls after its transaction has locked its epoch and written its rows. One with a claim
+/// is more than one statement.
 #[test]
 fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     let Some(server) = for_test("a_node_that_stands_still_holds_up_a_claim_for_a_moment_only")
@@ -73,7 +75,9 @@ fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     let (zombie, proxy) = behind_a_proxy(server, "freeze_at_commit");
     let heir = PostgresStore::open(&impatient(&server.address("freeze_at_commit"))).unwrap();
     proxy.prepare(Fault::FreezeAtCommit);
-    let frozen = zombie.commit(batch(1, 0, 1));
+    let mut claiming = batch(1, 0, 1);
+    claiming.writes.push(Write::Claim { epoch: 1, owner: "zombie".to_owned() });
+    let frozen = zombie.commit(claiming);
     proxy.wait_until_struck();
     let begun = Instant::now();
     // A claim that waited longer than the statement timeout fails, and is retried.
@@ -81,7 +85,11 @@ fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
         assert!(matches!(error, CommitError::Unavailable(_)), "{error:?}");
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(sequences(&heir, 1), [], "the transaction of the stalled node is rolled back");
+    assert_eq!(
+        sequences(&heir, 1),
+        [0_u64; 0],
+        "the transaction of the stalled node is rolled back"
+    );
     let unknown = pollster::block_on(frozen);
     assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
     let stale = Err(CommitError::Stale { shard: shard(1), stored: 1, batch: 0 });

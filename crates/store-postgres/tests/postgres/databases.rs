@@ -31,7 +31,7 @@ fn eight_nodes_may_start_at_once() {
     for (number, store) in (1..).zip(opened) {
         assert_eq!(commit(&store.unwrap(), batch(number, 0, 1)), Ok(()));
     }
-    assert_eq!(server.query("eight", "SELECT version FROM abide.abide_schema"), "1");
+    assert_eq!(server.query("eight", "SELECT version FROM abide.abide_schema"), "2");
     assert_eq!(server.query("eight", "SELECT count(*), sum(epoch) FROM abide.shards"), "64|0");
 }
 
@@ -42,7 +42,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(open(&address).unwrap());
     server.query("newer", "UPDATE abide.abide_schema SET version = 99, oldest = 98");
     let error = refused(&address);
-    assert!(matches!(error, OpenError::Newer { found: 99, oldest: 98, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 99, oldest: 98, known: 2, .. }), "{error}");
     assert!(error.to_string().contains("use a newer one"), "{error}");
     assert_eq!(server.query("newer", "SELECT version FROM abide.abide_schema"), "99");
 }

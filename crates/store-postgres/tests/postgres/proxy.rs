@@ -2,11 +2,12 @@
 //! connection at a chosen moment.
 
 use std::{
+    collections::HashSet,
     io::{Read as _, Write as _},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
 };
@@ -16,9 +17,9 @@ use std::{
 pub(crate) enum Fault {
     /// The BEGIN of a transaction is lost with its connection.
     CutAtBegin,
-    /// The COMMIT is lost with its connection.
+    /// The statement that writes a whole group is lost with its connection.
     CutBeforeCommit,
-    /// The response to the COMMIT is lost with its connection.
+    /// The response to that statement is lost with its connection.
     CutAfterCommit,
     /// From the COMMIT on, nothing is forwarded and nothing is closed.
     FreezeAtCommit,
@@ -96,8 +97,10 @@ fn pass(client: TcpStream, server: TcpStream, moment: &Arc<Moment>) {
     let ends = || (client.try_clone().unwrap(), server.try_clone().unwrap());
     let ((from_client, to_server), of_client) = (ends(), Arc::clone(moment));
     let ((to_client, from_server), of_server) = (ends(), Arc::clone(moment));
-    thread::spawn(move || requests(from_client, to_server, &of_client));
-    thread::spawn(move || answers(from_server, to_client, &of_server));
+    let writing = Arc::<AtomicBool>::default();
+    let written = Arc::clone(&writing);
+    thread::spawn(move || requests(from_client, to_server, &of_client, &writing));
+    thread::spawn(move || answers(from_server, to_client, &of_server, &written));
 }
 
 /// Reads one message: its first byte is the type, except in the very first message, which has none.
@@ -116,17 +119,41 @@ fn says(message: &[u8], kind: u8, text: &str) -> bool {
     message.first() == Some(&kind) && message[5..].strip_suffix(b"\0") == Some(text.as_bytes())
 }
 
-fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
+/// The statements that write whole groups, by the names that they are prepared under.
+#[derive(Default)]
+struct GroupStatements(HashSet<Vec<u8>>);
+
+impl GroupStatements {
+    /// Whether the message executes one of them.
+    fn executed_by(&mut self, message: &[u8]) -> bool {
+        let mut texts = message.get(5..).unwrap_or_default().split(|byte| *byte == 0);
+        let (Some(one), Some(two)) = (texts.next(), texts.next()) else { return false };
+        match message.first() {
+            // Prepares: name, SQL.
+            Some(b'P') if two.starts_with(b"WITH w0 ") => {
+                self.0.insert(one.to_vec());
+                false
+            }
+            // Binds: portal, name.
+            Some(b'B') => self.0.contains(two),
+            _ => false,
+        }
+    }
+}
+
+fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment, writing: &AtomicBool) {
     let mut first = true;
+    let mut statements = GroupStatements::default();
     let frozen = moment.frozen.load(SeqCst);
     while let Some(bytes) = message(&mut client, first) {
+        let writes = !first && statements.executed_by(&bytes);
         first = false;
         if moment.frozen.load(SeqCst) != frozen {
             std::mem::forget((client, server));
             return;
         }
         if says(&bytes, b'Q', "BEGIN") && moment.strikes(Fault::CutAtBegin)
-            || says(&bytes, b'Q', "COMMIT") && moment.strikes(Fault::CutBeforeCommit)
+            || writes && moment.strikes(Fault::CutBeforeCommit)
         {
             break;
         }
@@ -135,6 +162,9 @@ fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
             std::mem::forget((client, server));
             return;
         }
+        if writes {
+            writing.store(true, SeqCst);
+        }
         if server.write_all(&bytes).is_err() {
             break;
         }
@@ -142,9 +172,13 @@ fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
     cut(&client, &server);
 }
 
-fn answers(mut server: TcpStream, mut client: TcpStream, moment: &Moment) {
+fn answers(mut server: TcpStream, mut client: TcpStream, moment: &Moment, written: &AtomicBool) {
     while let Some(bytes) = message(&mut server, false) {
-        if says(&bytes, b'C', "COMMIT") && moment.strikes(Fault::CutAfterCommit) {
+        // The database is ready again when the statement is committed.
+        if bytes.first() == Some(&b'Z')
+            && written.swap(false, SeqCst)
+            && moment.strikes(Fault::CutAfterCommit)
+        {
             break;
         }
         if client.write_all(&bytes).is_err() {

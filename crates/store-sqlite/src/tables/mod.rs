@@ -7,6 +7,7 @@ use rusqlite::{Connection, Params, Result, Row};
 
 use crate::fault::Fault;
 
+pub(crate) mod attributes;
 mod conditions;
 pub(crate) mod due;
 pub(crate) mod inbox;
@@ -14,6 +15,7 @@ pub(crate) mod log;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod runs;
+pub(crate) mod search;
 pub(crate) mod shards;
 pub(crate) mod snapshots;
 pub(crate) mod tasks;
@@ -27,6 +29,7 @@ pub(crate) fn write(connection: &Connection, shard: ShardId, write: &Write) -> R
         Write::PutSnapshot(row) => snapshots::put(connection, shard, row),
         Write::PutRun(row) => runs::put(connection, shard, row),
         Write::DeleteRun(run) => runs::delete(connection, shard, *run)
+            .and_then(|()| attributes::delete_all(connection, shard, *run))
             .and_then(|()| snapshots::delete(connection, shard, *run))
             .and_then(|()| log::delete(connection, shard, *run)),
         Write::PutTask(row) => tasks::put(connection, shard, row),
@@ -35,6 +38,10 @@ pub(crate) fn write(connection: &Connection, shard: ShardId, write: &Write) -> R
         Write::DeleteDue(key) => due::delete(connection, shard, key),
         Write::PutWait(row) => waits::put(connection, shard, row),
         Write::DeleteWait { run, wait } => waits::delete(connection, shard, *run, wait),
+        Write::PutAttribute(row) => attributes::put(connection, shard, row),
+        Write::DeleteAttribute { run, name, value } => {
+            attributes::delete(connection, shard, *run, (name, value))
+        }
         Write::PutOutbox(row) => outbox::put(connection, shard, row),
         Write::DeleteOutbox { run, number } => outbox::delete(connection, shard, *run, *number),
         Write::PutInbox(row) => inbox::put(connection, shard, row),

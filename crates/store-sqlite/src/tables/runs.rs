@@ -3,34 +3,38 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    ids::{RunId, ShardId},
-    tally::{Tallied, TallyGroup},
+    ids::{RunId, ShardId, WorkflowId},
+    tally::{RunGroup, RunTally},
 };
 use abide_store::{
     RunFilter, WorkflowRuns,
-    rows::{ListLimit, ListPart, RunKey, RunPosition, RunRow, RunStatus, Swept},
+    rows::{RunKey, RunParent, RunRow, RunStatus, Swept},
 };
 use rusqlite::{Connection, Result, Row, params, params_from_iter};
 
 use crate::{
-    tables::{conditions::Conditions, due, execute, row, rows, waits},
+    tables::{conditions::Conditions, due, execute, rows, waits},
     values::{Columns, bound, limit, number, time},
 };
 
-const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, start_key, \
-    started_at, closed_at, details";
+/// In the order of [`decode`].
+pub(crate) const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, \
+    start_key, started_at, closed_at, details, queue, parent_workflow, parent_run";
 
-/// Replaces the run's row. During the life of a run only columns without an index change, and then
-/// the indexes are left alone; otherwise the whole row is rewritten.
+/// Replaces the run's row. During the life of a run only its status and end change of what has an index,
+/// and then the other indexes are left alone; otherwise the whole row is rewritten.
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &RunRow) -> Result<()> {
     const UPSERT: &str = "INSERT INTO runs (run, shard, namespace, workflow, ordinal, \
-        workflow_type, status, start_key, started_at, closed_at, details) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
-        ON CONFLICT DO UPDATE SET workflow_type = excluded.workflow_type, \
-        status = excluded.status, start_key = excluded.start_key, \
-        closed_at = excluded.closed_at, details = excluded.details \
+        workflow_type, status, start_key, started_at, closed_at, details, queue, \
+        parent_workflow, parent_run) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+        ON CONFLICT DO UPDATE SET status = excluded.status, start_key = excluded.start_key, \
+        closed_at = excluded.closed_at, details = excluded.details, queue = excluded.queue, \
+        parent_run = excluded.parent_run \
         WHERE namespace = excluded.namespace AND workflow = excluded.workflow \
-        AND ordinal = excluded.ordinal AND started_at = excluded.started_at";
+        AND ordinal = excluded.ordinal AND started_at = excluded.started_at \
+        AND workflow_type = excluded.workflow_type \
+        AND parent_workflow IS excluded.parent_workflow";
     let params = params![
         row.run.as_bytes(),
         shard.number(),
@@ -43,6 +47,9 @@ pub(crate) fn put(connection: &Connection, shard: ShardId, row: &RunRow) -> Resu
         time(row.started_at),
         row.closed_at.map(time),
         &row.details[..],
+        row.queue,
+        row.parent.as_ref().map(|parent| parent.workflow.as_str()),
+        row.parent.as_ref().map(|parent| parent.run.as_bytes()),
     ];
     if execute(connection, UPSERT, params)? == 0 {
         delete(connection, shard, row.run)?;
@@ -77,75 +84,9 @@ pub(crate) fn of_workflow(
     })
 }
 
-/// Runs of all shards, newest first. Runs of one workflow are found by its index; all other
-/// conditions filter a scan of the index on the start time.
-pub(crate) fn list(
-    connection: &Connection,
-    filter: &RunFilter,
-    page: ListLimit,
-) -> Result<ListPart<Vec<RunRow>>> {
-    let index = index(filter);
-    let end = end_of_part(connection, filter, page.examined)?;
-    let mut conditions = conditions_until(filter, end);
-    conditions.params.push(limit(page.rows).into());
-    let sql = format!(
-        "SELECT {COLUMNS} FROM runs INDEXED BY {index} WHERE {} \
-         ORDER BY started_at DESC, run DESC LIMIT ?",
-        conditions.sql
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    page.part(statement.query_and_then(params_from_iter(conditions.params), decode)?, end)
-}
-
-/// Number of runs that match the filter.
-pub(crate) fn count(
-    connection: &Connection,
-    filter: &RunFilter,
-    examined: usize,
-) -> Result<ListPart<u64>> {
-    let next = end_of_part(connection, filter, examined)?;
-    let conditions = conditions_until(filter, next);
-    let sql =
-        format!("SELECT count(*) FROM runs INDEXED BY {} WHERE {}", index(filter), conditions.sql);
-    let mut statement = connection.prepare_cached(&sql)?;
-    let count = statement.query_row(params_from_iter(conditions.params), |row| row.number(0))?;
-    Ok(ListPart { found: count, next })
-}
-
-/// Position of the last of so many runs that are examined; `None` if there are fewer. Only the index
-/// is read. Runs of one workflow are few, and not in this order in their index.
-fn end_of_part(
-    connection: &Connection,
-    filter: &RunFilter,
-    examined: usize,
-) -> Result<Option<RunPosition>> {
-    if index(filter) == BY_WORKFLOW {
-        return Ok(None);
-    }
-    let mut span = conditions(&filter.span());
-    span.params.push(limit(examined.saturating_sub(1)).into());
-    let sql = format!(
-        "SELECT started_at, run FROM runs INDEXED BY runs_by_start WHERE {} \
-         ORDER BY started_at DESC, run DESC LIMIT 1 OFFSET ?",
-        span.sql
-    );
-    let position = |row: &Row<'_>| Ok((row.time(0)?, row.run(1)?));
-    row(connection, &sql, params_from_iter(span.params), position)
-}
-
-/// What the filter requires, of runs that do not stand behind this position.
-fn conditions_until(filter: &RunFilter, end: Option<RunPosition>) -> Conditions {
-    let mut conditions = conditions(filter);
-    if let Some((started_at, run)) = end {
-        let position = [time(started_at).to_vec().into(), run.as_bytes().to_vec().into()];
-        conditions.require("(started_at, run) >= (?, ?)", position);
-    }
-    conditions
-}
-
 /// Counts runs by status and type among so many and one more, the newest first. The inner limit
 /// bounds the work, however few runs pass the filter.
-pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
+pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<RunTally> {
     let (index, span) = (index(filter), conditions(&filter.span()));
     let order = match index {
         BY_WORKFLOW => "ordinal DESC",
@@ -163,16 +104,16 @@ pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) ->
     let params = params_from_iter(params.chain(chosen.params));
     let group = |row: &Row<'_>| {
         let status = row.choice(0, RunStatus::from_number)?;
-        let group = TallyGroup::Runs { status, workflow_type: row.text(1)? };
+        let group = RunGroup::Type { status, workflow_type: row.text(1)? };
         Ok((group, row.number(2)?, row.number(3)?))
     };
-    let (mut tallied, mut examined) = (Tallied::default(), 0_u64);
+    let (mut tally, mut examined) = (RunTally::default(), 0_u64);
     for (group, counted, seen) in rows(connection, &sql, params, group)? {
-        tallied.add(group, counted);
+        tally.add(group, counted);
         examined += seen;
     }
-    tallied.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
-    Ok(tallied)
+    tally.more = usize::try_from(examined).is_ok_and(|examined| examined > most);
+    Ok(tally)
 }
 
 const BY_WORKFLOW: &str = "runs_by_workflow";
@@ -222,10 +163,8 @@ pub(crate) fn stranded(
     let open = open_after(connection, shard, after, page)?;
     let next = open.last().map(|(run, _)| *run).filter(|_| open.len() == page);
     let (mut stranded, mut without_wait) = (BTreeSet::new(), BTreeSet::new());
-    for (run, idle) in open {
-        if !idle {
-            continue;
-        }
+    let idle: Vec<_> = open.into_iter().filter(|(_, idle)| *idle).map(|(run, _)| run).collect();
+    for run in idle.iter().copied() {
         match waits::ends_of(connection, shard, run)? {
             ends if ends.is_empty() => {
                 without_wait.insert(run);
@@ -241,7 +180,8 @@ pub(crate) fn stranded(
     }
     due::remove_due(connection, shard, &mut without_wait)?;
     stranded.append(&mut without_wait);
-    Ok(Swept { stranded: stranded.into_iter().collect(), next })
+    let (stranded, quiet) = idle.into_iter().partition(|run| stranded.contains(run));
+    Ok(Swept { stranded, quiet, next })
 }
 
 /// The next open runs, each with whether it has no row in tasks and outbox.
@@ -261,7 +201,12 @@ fn open_after(
     rows(connection, SQL, params, |row| Ok((row.run(0)?, row.get(1)?)))
 }
 
-fn decode(row: &Row<'_>) -> Result<RunRow> {
+pub(crate) fn decode(row: &Row<'_>) -> Result<RunRow> {
+    let parent: Option<WorkflowId> = row.text_or_null(11)?;
+    let parent = match parent {
+        Some(workflow) => Some(RunParent { workflow, run: row.run(12)? }),
+        None => None,
+    };
     Ok(RunRow {
         run: row.run(0)?,
         namespace: row.text(1)?,
@@ -273,6 +218,8 @@ fn decode(row: &Row<'_>) -> Result<RunRow> {
         started_at: row.time(7)?,
         closed_at: row.time_or_null(8)?,
         details: row.bytes(9)?,
+        queue: row.text(10)?,
+        parent,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
-    tally::{Tallied, TallyGroup, WaitTally},
+    tally::{TallyWaits, WaitGroup, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -114,31 +114,31 @@ fn by_day(
 
 /// Counts waits day by day, among so many and one more. Within a day they are in no order, so if the
 /// limit ends the count there, only the intervals before that day are whole.
-pub(crate) fn tally(connection: &Connection, tally: &WaitTally, most: usize) -> Result<Tallied> {
-    let mut tallied = Tallied { whole: tally.intervals, ..Tallied::default() };
-    let (mut left, mut next, last) = (most, day(tally.from), day(tally.end()));
+pub(crate) fn tally(connection: &Connection, asked: &TallyWaits, most: usize) -> Result<WaitTally> {
+    let mut tally = WaitTally { whole: asked.intervals, ..WaitTally::default() };
+    let (mut left, mut next, last) = (most, day(asked.from), day(asked.end()));
     while let Some(day) = first_day(connection, next, last)?.filter(|day| *day != ENDLESS) {
-        let examined = tally_day(connection, tally, (day, left.saturating_add(1)), &mut tallied)?;
+        let examined = tally_day(connection, asked, (day, left.saturating_add(1)), &mut tally)?;
         if examined > left {
             let begin = Timestamp::new(day.saturating_mul(DAY), 0);
-            tallied.whole = begin.map_or(0, |begin| tally.whole_before(begin));
-            tallied.more = true;
+            tally.whole = begin.map_or(0, |begin| asked.whole_before(begin));
+            tally.more = true;
             break;
         }
         (left, next) = (left - examined, day + 1);
     }
-    Ok(tallied)
+    Ok(tally)
 }
 
 /// Counts the waits of a day among so many of them, and returns how many were examined. SQLite runs in
 /// this process and has no function for intervals of any length, so rows are counted as they are read.
 fn tally_day(
     connection: &Connection,
-    tally: &WaitTally,
+    asked: &TallyWaits,
     (day, most): (i64, usize),
-    tallied: &mut Tallied,
+    tally: &mut WaitTally,
 ) -> Result<usize> {
-    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
+    let TallyWaits { namespace, known, workflow_type, kinds, .. } = asked.clone();
     let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
     let mut chosen = conditions(&filter);
     chosen.require_one_of("kind", kinds.iter().map(|kind| kind.number().into()));
@@ -154,9 +154,9 @@ fn tally_day(
         examined += 1;
         let (kind, until) = (row.choice(0, WaitKind::from_number)?, row.time(1)?);
         if row.get(2)?
-            && let Some(interval) = tally.interval_of(until)
+            && let Some(interval) = asked.interval_of(until)
         {
-            tallied.add(TallyGroup::Waits { interval, kind }, 1);
+            tally.add(WaitGroup { interval, kind }, 1);
         }
     }
     Ok(examined)
@@ -314,7 +314,8 @@ mod tests {
     fn an_approval_is_found_among_many_timers() {
         static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../migrations/0001_tables.sql")).unwrap();
+        let migrations = crate::open::MIGRATIONS;
+        migrations.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
         connection.execute_batch("BEGIN").unwrap();
         let shard = ShardId::new(1).unwrap();
         for number in 0..10_000 {

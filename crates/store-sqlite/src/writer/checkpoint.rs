@@ -17,13 +17,19 @@ use crate::fault::Fault;
 /// all of them again until it fails.
 const PAUSE_WHEN_FULL: Duration = Duration::from_secs(1);
 
+/// Bytes of large batches after which pages are copied. Their pages change only once, so waiting saves
+/// nothing, and all commits wait while they are copied.
+const LARGE_BYTES_BETWEEN: usize = 16 << 20;
+
 pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
     log_pages: Arc<AtomicU32>,
     /// Pages in the log when they were last copied. The next copy comes only after as many again,
     /// also when a reader kept the log from restarting.
     copied_pages: u32,
-    pages_between: u32,
+    pub(super) pages_between: u32,
+    /// Bytes of large batches that were committed since the last copy.
+    large_bytes: usize,
     /// When the disk was last too full for the copy, or for a commit after it.
     pub(super) full_at: Option<Instant>,
 }
@@ -31,7 +37,12 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     pub(super) fn new(log_pages: Arc<AtomicU32>, bytes_between: u32, page_bytes: u32) -> Self {
         let pages_between = bytes_between.checked_div(page_bytes).unwrap_or_default().max(1);
-        Self { log_pages, copied_pages: 0, pages_between, full_at: None }
+        Self { log_pages, copied_pages: 0, pages_between, large_bytes: 0, full_at: None }
+    }
+
+    /// Large batches of so many bytes were committed.
+    pub(super) const fn wrote_large(&mut self, bytes: usize) {
+        self.large_bytes += bytes;
     }
 
     /// Copies pages if enough have accumulated. Below twice that number, it does not wait for
@@ -43,7 +54,9 @@ impl Checkpoint {
         if pages < self.copied_pages {
             self.copied_pages = 0;
         }
-        if pages - self.copied_pages < self.pages_between || self.pausing() {
+        let many = pages - self.copied_pages >= self.pages_between
+            || self.large_bytes >= LARGE_BYTES_BETWEEN;
+        if !many || self.pausing() {
             return Ok(());
         }
         let copied = if pages < self.pages_between.saturating_mul(2) {
@@ -55,7 +68,7 @@ impl Checkpoint {
         if matches!(copied, Err(Fault::Full(_))) {
             self.pause();
         } else {
-            self.copied_pages = pages;
+            (self.copied_pages, self.large_bytes) = (pages, 0);
         }
         copied
     }

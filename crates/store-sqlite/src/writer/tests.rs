@@ -247,3 +247,18 @@ fn a_read_that_keeps_the_log_from_starting_over_is_told() {
     bench.writer.copy_when_due();
     assert_eq!(bench.writer.counter().counts().upkeep_failures, 1, "not for each commit");
 }
+
+/// All commits wait while pages are copied. Those of large rows change only once, so it does not pay to
+/// collect many of them.
+#[test]
+fn large_rows_are_copied_before_they_are_many() {
+    let mut bench = bench("large-rows");
+    bench.writer.checkpoint.pages_between = u32::MAX;
+    let before = bench.disk.used();
+    for run in 1..=16 {
+        assert_eq!(bench.writer.answers(&[append(run, 1 << 20)]), [Ok(true)]);
+        bench.writer.copy_when_due();
+    }
+    let used = bench.disk.used() - before;
+    assert!(used > 30 << 20, "the file has them too, and not only the log: {used} bytes");
+}

@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{
     ids::ShardId,
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    tally::{RunGroup, RunTally, TallyWaits, WaitTally},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -180,22 +180,21 @@ fn tallies(store: &dyn Store) {
     let of_type = |row: &&&WaitRow| row.workflow_type == "T";
     let count = u64::try_from(runs.values().filter(of_type).count()).expect("few rows");
     let filter = RunFilter { workflow_type: Some("T".to_owned()), ..RunFilter::default() };
-    let tallied = read(store.tally(Tally::Runs(filter.clone()), runs.len()));
-    let expected =
-        TallyGroup::Runs { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
+    let tally = read(store.tally_runs(filter.clone(), runs.len()));
+    let expected = RunGroup::Type { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
     let groups = [(expected.clone(), count)].into();
-    assert_eq!(tallied, Tallied { groups, more: false, whole: 0 });
-    let some = read(store.tally(Tally::Runs(filter), runs.len() - 1));
+    assert_eq!(tally, RunTally { groups, more: false });
+    let some = read(store.tally_runs(filter, runs.len() - 1));
     assert!(some.more && some.groups.get(&expected) <= Some(&count), "{some:?}");
-    for tally in wait_tallies() {
-        let mut exact = Tallied { whole: tally.intervals, ..Tallied::default() };
-        for group in waits.iter().filter_map(|(_, row)| tally.group_of(row)) {
+    for asked in wait_tallies() {
+        let mut exact = WaitTally { whole: asked.intervals, ..WaitTally::default() };
+        for group in waits.iter().filter_map(|(_, row)| asked.group_of(row)) {
             exact.add(group, 1);
         }
-        assert_eq!(read(store.tally(Tally::Waits(tally.clone()), 100)), exact, "{tally:?}");
-        let ending = waits.iter().filter(|(_, row)| tally.interval_of(row.until).is_some()).count();
+        assert_eq!(read(store.tally_waits(asked.clone(), 100)), exact, "{asked:?}");
+        let ending = waits.iter().filter(|(_, row)| asked.interval_of(row.until).is_some()).count();
         for most in [2, 11] {
-            check_tally_in_part(store, &tally, (most, ending), &exact);
+            check_tally_in_part(store, &asked, (most, ending), &exact);
         }
     }
 }
@@ -203,28 +202,26 @@ fn tallies(store: &dyn Store) {
 /// A tally that may not examine all of the waits that end in its intervals.
 fn check_tally_in_part(
     store: &dyn Store,
-    tally: &WaitTally,
+    asked: &TallyWaits,
     (most, ending): (usize, usize),
-    exact: &Tallied,
+    exact: &WaitTally,
 ) {
-    let part = read(store.tally(Tally::Waits(tally.clone()), most));
-    assert!(part.more || ending <= most, "{most}: {tally:?}");
-    assert!(part.more || part == *exact, "{most}: {tally:?}");
-    let whole = |tallied: &Tallied| {
-        let mut groups = tallied.groups.clone();
-        groups.retain(
-            |group, _| matches!(group, TallyGroup::Waits { interval, .. } if *interval < part.whole),
-        );
+    let part = read(store.tally_waits(asked.clone(), most));
+    assert!(part.more || ending <= most, "{most}: {asked:?}");
+    assert!(part.more || part == *exact, "{most}: {asked:?}");
+    let whole = |tally: &WaitTally| {
+        let mut groups = tally.groups.clone();
+        groups.retain(|group, _| group.interval < part.whole);
         groups
     };
-    assert_eq!(whole(&part), whole(exact), "{most}: {tally:?}");
+    assert_eq!(whole(&part), whole(exact), "{most}: {asked:?}");
     for (group, count) in &part.groups {
-        assert!(exact.groups.get(group) >= Some(count), "{most}: {group:?} of {tally:?}");
+        assert!(exact.groups.get(group) >= Some(count), "{most}: {group:?} of {asked:?}");
     }
 }
 
-fn wait_tallies() -> Vec<WaitTally> {
-    let all = WaitTally {
+fn wait_tallies() -> Vec<TallyWaits> {
+    let all = TallyWaits {
         namespace: None,
         known: BTreeSet::new(),
         workflow_type: None,
@@ -235,15 +232,15 @@ fn wait_tallies() -> Vec<WaitTally> {
     };
     let kinds = [WaitKind::Timer, WaitKind::Approval].into();
     vec![
-        WaitTally { namespace: Some("n".into()), ..all.clone() },
-        WaitTally { known: ["m".into()].into(), ..all.clone() },
-        WaitTally { workflow_type: Some("T".to_owned()), ..all.clone() },
-        WaitTally { kinds, ..all.clone() },
-        WaitTally { from: time(1_800_000_002, 20), ..all.clone() },
-        WaitTally { intervals: 1, ..all.clone() },
+        TallyWaits { namespace: Some("n".into()), ..all.clone() },
+        TallyWaits { known: ["m".into()].into(), ..all.clone() },
+        TallyWaits { workflow_type: Some("T".to_owned()), ..all.clone() },
+        TallyWaits { kinds, ..all.clone() },
+        TallyWaits { from: time(1_800_000_002, 20), ..all.clone() },
+        TallyWaits { intervals: 1, ..all.clone() },
         // Over the end of time, and over several days.
-        WaitTally { interval: Duration::MAX, ..all.clone() },
-        WaitTally {
+        TallyWaits { interval: Duration::MAX, ..all.clone() },
+        TallyWaits {
             from: time(1_799_000_000, 0),
             interval: Duration::from_secs(86_400),
             intervals: 20,

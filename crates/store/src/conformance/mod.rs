@@ -18,6 +18,7 @@ mod pages;
 mod random;
 mod rows;
 mod samples;
+mod search;
 mod values;
 
 type Check = (&'static str, fn(&dyn Store));
@@ -28,8 +29,15 @@ macro_rules! checks {
 }
 use checks;
 
-const CHECKS: [&[Check]; 6] =
-    [commits::CHECKS, rows::CHECKS, pages::CHECKS, lists::CHECKS, values::CHECKS, model::CHECKS];
+const CHECKS: [&[Check]; 7] = [
+    commits::CHECKS,
+    rows::CHECKS,
+    pages::CHECKS,
+    lists::CHECKS,
+    search::CHECKS,
+    values::CHECKS,
+    model::CHECKS,
+];
 
 /// Runs every check on a fresh store from `fresh`, and panics with the names and messages of those
 /// that failed.

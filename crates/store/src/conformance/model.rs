@@ -3,12 +3,16 @@
 
 use std::fmt::Debug;
 
-use abide_core::{ids::ShardId, time::Timestamp};
+use abide_core::{
+    ids::ShardId,
+    search::{AttributeKind, Check, Condition, Field, Query, Test},
+    time::Timestamp,
+};
 
 use crate::{
     CommitError, RunFilter, Store, WaitFilter, WaitPosition, WorkflowRuns,
     conformance::{
-        Check, checks,
+        Check as ConformanceCheck, checks,
         random::{RUNS, Random, SHARDS},
         read,
         samples::{run, shard, time},
@@ -19,7 +23,7 @@ use crate::{
     },
 };
 
-pub(super) const CHECKS: &[Check] =
+pub(super) const CHECKS: &[ConformanceCheck] =
     checks![random_batches_1, random_batches_2, random_batches_3, random_batches_4];
 
 fn random_batches_1(store: &dyn Store) {
@@ -200,6 +204,16 @@ impl Both<'_> {
             let expected = tables.runs(&filter, limit);
             (read(store.runs(filter, ListLimit::rows(limit))).found, expected)
         });
+        for name in ["", "a", "b", "ü"] {
+            let keyword = AttributeKind::Keyword;
+            let field = Field::Attribute(name.to_owned(), keyword);
+            let condition = Condition::of(Test { field, check: Check::Known });
+            let search = Some(Query { condition, ..Query::default() }.into());
+            let filter = RunFilter { search, ..RunFilter::default() };
+            let expected = tables.runs(&filter, 100);
+            let found = read(store.runs(filter, ListLimit::rows(100))).found;
+            assert_eq!(found, expected, "{context}");
+        }
         for kind in WaitKind::ALL.map(Some).into_iter().chain([None]) {
             for name in [None, Some(String::new()), Some("a".to_owned())] {
                 self.pages(|last: Option<&(ShardId, WaitRow)>| {

@@ -285,7 +285,10 @@ fn stranded(store: &dyn Store) {
     commit(store, shard(2), vec![Write::PutRun(run_row(run(2)))]);
     commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(3))))]);
     let sweep = |after| read(store.stranded(shard(1), after, 2));
-    let swept = |runs: &[RunId], next| Swept { stranded: runs.to_vec(), next };
+    let swept = |runs: &[RunId], next| {
+        let (stranded, quiet) = (runs.to_vec(), Vec::new());
+        Swept { stranded, quiet, next }
+    };
     assert_eq!(
         sweep(None),
         swept(&runs[..1], Some(run(3))),

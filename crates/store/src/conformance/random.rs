@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use abide_core::{
     ids::{RunId, ShardId},
+    search::{AttributeKind, Value},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -11,8 +12,8 @@ use bytes::Bytes;
 use crate::{
     Batch, Write,
     conformance::samples::{
-        due_row, inbox_row, log_row, outbox_row, run, run_row, shard, snapshot_row, task_key,
-        task_row, time, wait_row,
+        attribute_row, due_row, inbox_row, log_row, outbox_row, run, run_row, shard, snapshot_row,
+        task_key, task_row, time, wait_row,
     },
     rows::{
         DueRow, RegistryRow, RunRow, RunStatus, TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind,
@@ -39,11 +40,11 @@ impl Random {
         self.next() % bound
     }
 
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::try_from(self.below(of.len() as u64)).unwrap_or_default()]
     }
 
-    fn time(&mut self) -> Timestamp {
+    pub(super) fn time(&mut self) -> Timestamp {
         let late = Timestamp::NEVER;
         let near =
             time(1_800_000_000, 0).saturating_add(Duration::from_millis(self.below(8) * 900));
@@ -74,7 +75,7 @@ impl Random {
 
     fn write(&mut self, of: ShardId, epoch: u64) -> Write {
         let run = self.run(of);
-        match self.below(24) {
+        match self.below(27) {
             0 => Write::Claim { epoch: epoch + self.below(3), owner: self.name().to_owned() },
             1..=4 => Write::AppendLog(log_row(run, self.below(12))),
             5 => Write::PutSnapshot(snapshot_row(run)),
@@ -90,8 +91,19 @@ impl Random {
             20 => Write::DeleteOutbox { run, number: self.below(3) },
             21 => Write::PutInbox(inbox_row(run, self.below(3), self.time())),
             22 => Write::DeleteInbox { source: run, number: self.below(3) },
-            _ => Write::DeleteInboxBefore(self.time()),
+            23 => Write::DeleteInboxBefore(self.time()),
+            24 | 25 => Write::PutAttribute(attribute_row(run, self.name(), &self.entry())),
+            _ => {
+                let (name, value) = (self.name().to_owned(), self.entry().into());
+                Write::DeleteAttribute { run, name, value }
+            }
         }
+    }
+
+    /// A keyword of a search attribute.
+    fn entry(&mut self) -> Vec<u8> {
+        let keyword = Value::Text(self.name().to_owned());
+        keyword.to_entry(AttributeKind::Keyword)
     }
 
     fn run_row(&mut self, run: RunId) -> RunRow {

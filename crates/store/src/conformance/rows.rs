@@ -205,13 +205,16 @@ fn stranded(store: &dyn Store) {
     ]);
     commit(store, shard(1), writes);
     let stranded = || read(store.stranded(shard(1), None, 10)).stranded;
+    let quiet = || read(store.stranded(shard(1), None, 10)).quiet;
     assert_eq!(stranded(), [run(5)]);
+    assert_eq!(quiet(), [run(2), run(3), run(6)], "they have neither task nor effect");
 
     // An entry with another due time does not belong to the wait.
     commit(store, shard(1), vec![wait(6, time(1_900_000_001, 0))]);
     assert_eq!(stranded(), [run(5), run(6)]);
     commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(6))))]);
     assert_eq!(stranded(), [run(5)], "a task resumes its run");
+    assert_eq!(quiet(), [run(2), run(3)]);
 
     let gone = vec![
         Write::DeleteTask(task_key(run(1))),

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use crate::{
     Write,
     rows::{
-        DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, RunStatus, SnapshotRow, TaskKey,
-        TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind,
+        AttributeRow, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunParent, RunRow,
+        RunStatus, SnapshotRow, TaskKey, TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind,
     },
 };
 
@@ -60,6 +60,18 @@ pub(super) fn run_row(run: RunId) -> RunRow {
         started_at: time(1_800_000_000, 1),
         closed_at: None,
         details: Bytes::from_static(b"details"),
+        queue: "queue".to_owned(),
+        parent: Some(RunParent { workflow: "parent".into(), run: RunId::MIN }),
+    }
+}
+
+pub(super) fn attribute_row(run: RunId, name: &str, value: &[u8]) -> AttributeRow {
+    AttributeRow {
+        run,
+        namespace: "namespace".into(),
+        name: name.to_owned(),
+        value: Bytes::copy_from_slice(value),
+        started_at: time(1_800_000_000, 1),
     }
 }
 
@@ -130,6 +142,7 @@ pub(super) fn everything_of(run: RunId) -> Vec<Write> {
         Write::PutTask(task_row(task_key(run))),
         Write::PutDue(due_row(run, time(1_800_000_050, 0))),
         Write::PutWait(wait_row(run, b"wait")),
+        Write::PutAttribute(attribute_row(run, "name", b"value")),
         Write::PutOutbox(outbox_row(run, 1)),
         Write::PutInbox(inbox_row(run, 1, time(1_800_000_000, 0))),
     ]

@@ -8,16 +8,16 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
-    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    tally::{TallyWaits, WaitTally},
     time::Timestamp,
 };
 
 use crate::{
-    RunFilter, WaitFilter, WaitPosition, WorkflowRuns,
+    WaitFilter, WaitPosition, WorkflowRuns,
     memory::Tables,
     rows::{
-        DueKey, DueRow, InboxRow, ListLimit, ListPart, Loaded, LogLimit, LogRow, OutboxRow,
-        RegistryRow, RunKey, RunPosition, RunRow, ShardRow, Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, Loaded, LogLimit, LogRow, OutboxRow, RegistryRow, RunKey, RunRow,
+        ShardRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -117,68 +117,18 @@ impl Tables {
         self.inbox.get(&(shard, source, number)).cloned()
     }
 
-    /// Runs of all shards, newest first.
-    pub fn runs(&self, filter: &RunFilter, limit: usize) -> Vec<RunRow> {
-        let mut rows: Vec<_> =
-            self.runs.values().filter(|row| filter.matches(row)).cloned().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
-        rows.truncate(limit);
-        rows
-    }
-
-    /// Runs of all shards, newest first, as far as one read goes.
-    pub fn part_of_runs(&self, filter: &RunFilter, limit: ListLimit) -> ListPart<Vec<RunRow>> {
-        let end = self.end_of_part(filter, limit.examined);
-        let mut found = self.runs(filter, limit.rows);
-        found.retain(|row| end.is_none_or(|end| row.position() >= end));
-        let Ok(part) = limit.part(found.into_iter().map(Ok::<_, Infallible>), end);
-        part
-    }
-
-    /// Number of runs that match the filter, among at most `examined`.
-    pub fn count_runs(&self, filter: &RunFilter, examined: usize) -> ListPart<u64> {
-        let next = self.end_of_part(filter, examined);
-        let within = |row: &&RunRow| next.is_none_or(|end| row.position() >= end);
-        let found = self.runs.values().filter(within).filter(|row| filter.matches(row));
-        ListPart { found: found.map(|_| 1).sum(), next }
-    }
-
-    /// Position of the last of so many runs that are examined; `None` if there are fewer.
-    fn end_of_part(&self, filter: &RunFilter, examined: usize) -> Option<RunPosition> {
-        let rows = self.runs(&filter.span(), examined.max(1));
-        rows.last().filter(|_| rows.len() >= examined).map(RunRow::position)
-    }
-
-    /// Counts at most `rows` rows.
-    pub fn tally(&self, tally: &Tally, rows: usize) -> Tallied {
-        match tally {
-            Tally::Waits(tally) => self.tally_waits(tally, rows),
-            Tally::Runs(filter) => self.tally_runs(filter, rows),
-        }
-    }
-
-    fn tally_waits(&self, tally: &WaitTally, rows: usize) -> Tallied {
-        let ending = self.waits.values().filter(|row| tally.interval_of(row.until).is_some());
+    /// Counts waits by interval and kind among the `rows` that end first.
+    pub fn tally_waits(&self, asked: &TallyWaits, rows: usize) -> WaitTally {
+        let ending = self.waits.values().filter(|row| asked.interval_of(row.until).is_some());
         let mut ending: Vec<_> = ending.collect();
         ending.sort_by_key(|row| row.until);
         let cut = ending.get(rows).map(|row| row.until);
-        let whole = cut.map_or(tally.intervals, |cut| tally.whole_before(cut));
-        let mut tallied = Tallied { more: cut.is_some(), whole, ..Tallied::default() };
-        for group in ending.into_iter().take(rows).filter_map(|row| tally.group_of(row)) {
-            tallied.add(group, 1);
+        let whole = cut.map_or(asked.intervals, |cut| asked.whole_before(cut));
+        let mut tally = WaitTally { more: cut.is_some(), whole, ..WaitTally::default() };
+        for group in ending.into_iter().take(rows).filter_map(|row| asked.group_of(row)) {
+            tally.add(group, 1);
         }
-        tallied
-    }
-
-    fn tally_runs(&self, filter: &RunFilter, rows: usize) -> Tallied {
-        let span = filter.span();
-        let mut runs: Vec<_> = self.runs.values().filter(|row| span.matches(row)).collect();
-        runs.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
-        let mut tallied = Tallied { more: runs.len() > rows, ..Tallied::default() };
-        for row in runs.into_iter().take(rows).filter(|row| filter.matches(row)) {
-            tallied.add(TallyGroup::of_run(row), 1);
-        }
-        tallied
+        tally
     }
 
     /// Examines a page of open runs for those that nothing would resume.
@@ -186,8 +136,9 @@ impl Tables {
         let open = self.runs_of_shard(shard, after).filter(|row| row.status.is_open());
         let open: Vec<_> = open.take(limit).collect();
         let next = open.last().map(|row| row.run).filter(|_| open.len() == limit);
-        let stranded = open.into_iter().filter(|row| !self.resumable(shard, row.run));
-        Swept { stranded: stranded.map(|row| row.run).collect(), next }
+        let idle = open.into_iter().map(|row| row.run).filter(|run| !self.active(shard, *run));
+        let (quiet, stranded) = idle.partition(|run| self.resumable(shard, *run));
+        Swept { stranded, quiet, next }
     }
 
     /// Registry rows whose name begins with `prefix`, ordered by name.
@@ -199,14 +150,20 @@ impl Tables {
         rows_of(&self.runs, shard, after).map(|(_, row)| row)
     }
 
+    /// Whether the run has a task, or an effect on another workflow.
+    fn active(&self, shard: ShardId, run: RunId) -> bool {
+        let here = (shard, run);
+        self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
+            || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
+    }
+
+    /// Whether a wait or a due time resumes the run.
     fn resumable(&self, shard: ShardId, run: RunId) -> bool {
         let here = (shard, run);
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == here);
         let waits = self.waits.iter().filter(|((of, of_run, _), _)| (*of, *of_run) == here);
         let mut waits = waits.map(|(_, row)| row).peekable();
-        self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
-            || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
-            || (waits.peek().is_none() && due.next().is_some())
+        (waits.peek().is_none() && due.next().is_some())
             || (waits.peek().is_some() && waits.all(|wait| self.comes(shard, wait)))
     }
 

@@ -104,6 +104,7 @@ impl Tables {
                 if let Some(row) = self.runs.remove(&(shard, run)) {
                     self.forget_workflow(shard, &row);
                 }
+                self.attributes.retain(|(at, of, ..), _| (*at, *of) != (shard, run));
                 self.snapshots.remove(&(shard, run));
                 self.log.retain(|(at, of, _), _| (*at, *of) != (shard, run));
             }
@@ -124,6 +125,13 @@ impl Tables {
             }
             Write::DeleteWait { run, wait } => {
                 self.waits.remove(&(shard, run, wait));
+            }
+            Write::PutAttribute(row) => {
+                let key = (shard, row.run, row.name.clone(), row.value.clone());
+                self.attributes.insert(key, row);
+            }
+            Write::DeleteAttribute { run, name, value } => {
+                self.attributes.remove(&(shard, run, name, value));
             }
             Write::PutOutbox(row) => {
                 self.outbox.insert((shard, row.run, row.number), row);

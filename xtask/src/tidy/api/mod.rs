@@ -4,8 +4,9 @@
 //! The text is made from the source alone, with no compiler: the re-exports of the facade are followed
 //! to their definitions (`sources`), which are printed with their methods and trait impls (`print`).
 //! Every type of ours in a signature must be exported too, or users could not name it; what is not for
-//! users is `#[doc(hidden)]`.
+//! users is `#[doc(hidden)]`. What is exported must be able to grow (`growth`).
 
+mod growth;
 mod print;
 mod sources;
 
@@ -18,7 +19,10 @@ use crate::{
     workspace::Workspace,
 };
 
-use self::{print::Printer, sources::Sources};
+use self::{
+    print::Printer,
+    sources::{Definition, Sources},
+};
 
 /// The pinned text.
 const PINNED: &str = "crates/abide/public-api.txt";
@@ -36,6 +40,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
     let pinned = files::find(files, PINNED).and_then(File::text).unwrap_or_default();
     let mut problems = differences(pinned, &printer.text());
     problems.extend(unnamed(&printer));
+    problems.extend(closed(&sources, &printer));
     problems
 }
 
@@ -56,6 +61,17 @@ fn unnamed(printer: &Printer<'_>) -> Vec<Problem> {
         Problem::new(PINNED, format!("{place} mentions {name}, which users cannot name"), fix)
     };
     printer.unnamed().map(problem).collect()
+}
+
+/// What could not grow without breaking programs.
+fn closed(sources: &Sources, printer: &Printer<'_>) -> Vec<Problem> {
+    let fix = "make it #[non_exhaustive], or export a view of the SDK; what is complete by its meaning is in the list \
+               of xtask/src/tidy/api/growth.rs";
+    let fault = |definition: &Definition| {
+        let fault = growth::fault(sources, definition)?;
+        Some(Problem::new(PINNED, format!("{} {fault}", definition.name), fix))
+    };
+    printer.exported().filter_map(fault).collect()
 }
 
 /// The first lines in which the two differ.

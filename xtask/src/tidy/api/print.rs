@@ -52,6 +52,11 @@ impl<'a> Printer<'a> {
         unnamed.map(|(definition, place)| (definition.name.as_str(), place.as_str()))
     }
 
+    /// All that the crate exports.
+    pub(super) fn exported(&self) -> impl Iterator<Item = &Definition> {
+        self.exported.iter()
+    }
+
     fn export(&mut self, module: &[String]) {
         self.exported.extend(self.sources.exports(module).into_iter().flat_map(|(_, named)| named));
         for inner in self.inner(module) {

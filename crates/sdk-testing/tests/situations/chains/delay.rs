@@ -1,7 +1,7 @@
 //! Runs whose code begins later than they are started.
 
-use abide::{ClientError, prelude::*};
-use abide_core::run::{Liveness, Refusal};
+use abide::{ClientError, client::Liveness, prelude::*};
+use abide_core::run::Refusal;
 use abide_sdk_testing::TestEnvironment;
 
 use super::PAGE;
@@ -65,7 +65,7 @@ async fn a_query_before_the_beginning_is_refused_and_does_not_move_the_clock() {
     let begun = env.now();
     let refused = run.words().await.unwrap_err();
     let begins_at = begun.saturating_add(hours(1));
-    assert_eq!(refused, ClientError::Refused(Refusal::NotBegun { begins_at }));
+    assert_eq!(refused, ClientError::Refused(Refusal::NotBegun { begins_at }.into()));
     assert_eq!(env.now(), begun);
 }
 

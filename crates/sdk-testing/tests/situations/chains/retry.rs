@@ -1,6 +1,8 @@
 //! Runs that are tried again.
 
-use abide::{ClientError, RetryPolicy, WorkflowHandle, client::Start, list::RunStatus, prelude::*};
+use abide::{
+    ClientError, Failure, RetryPolicy, WorkflowHandle, client::Start, list::RunStatus, prelude::*,
+};
 use abide_core::{event::Fact, retry::RetryState};
 use abide_sdk_testing::TestEnvironment;
 
@@ -20,7 +22,8 @@ impl Stubborn {
     #[run]
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<String> {
         let first = ctx.attempt() == 1;
-        let last = ctx.last_failure().map(|failure| failure.message.clone()).unwrap_or_default();
+        let last =
+            ctx.last_failure().map(|failure| failure.message().to_owned()).unwrap_or_default();
         match plan.as_str() {
             "second time" if !first => Ok(last),
             "slow" if first => ctx.sleep(hours(1)).await.map(|()| "late".into()),
@@ -52,8 +55,8 @@ async fn end(run: &WorkflowHandle<Stubborn>) -> (String, RetryState) {
     let chain = chain(run).await;
     let last = chain.last().unwrap().last().unwrap().fact();
     let Fact::RunFailed(failed) = last else { panic!("{last:?}") };
-    assert_eq!(failed.failure, *failure, "the caller sees the last failure");
-    (failure.message, failed.retry_state)
+    assert_eq!(Failure::from(failed.failure.clone()), *failure, "the caller sees the last failure");
+    (failure.message().to_owned(), failed.retry_state)
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ impl Report {
     #[run]
     async fn run(ctx: &Context<Self>, plan: String) -> abide::Result<(u32, String)> {
         let (count, _) = ctx.last_result()?.unwrap_or_default();
-        let failure = ctx.last_failure().map(|last| last.message.clone()).unwrap_or_default();
+        let failure = ctx.last_failure().map(|last| last.message().to_owned()).unwrap_or_default();
         match plan.as_str() {
             "slow" => ctx.sleep(minutes(90)).await?,
             "fail the second time" if ctx.started().ordinal == 2 => {
@@ -135,8 +135,8 @@ async fn a_schedule_that_cannot_be_is_refused() {
     let env = TestEnvironment::new().await;
     for schedule in ["61 * * * *", "every hour", "", "0 0 30 2 *"] {
         let start = env.client().start::<Report>("report", String::new()).cron(schedule);
-        let Err(ClientError::Invalid(invalid)) = start.await else { panic!("{schedule}") };
-        assert_eq!(invalid.field, "cron");
+        let Err(ClientError::Invalid { field, .. }) = start.await else { panic!("{schedule}") };
+        assert_eq!(field, "cron");
     }
     assert!(matches!(
         env.client().handle::<Report>("report").describe().await,

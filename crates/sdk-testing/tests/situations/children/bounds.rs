@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abide::{Client, WorkflowHandle, prelude::*};
-use abide_core::event::{Fact, TaskFailureCause};
+use abide::{Client, WorkflowHandle, client::TaskFailureCause, prelude::*};
+use abide_core::event::Fact;
 use abide_embedded::{Embedded, Limits};
 use abide_sdk_testing::TestEnvironment;
 
@@ -48,7 +48,7 @@ async fn trouble(run: &WorkflowHandle<Careless>) -> String {
     until(run, |fact| matches!(fact, Fact::TaskFailed(_))).await;
     let trouble = run.describe().await.unwrap().trouble.unwrap();
     assert_eq!(trouble.cause, TaskFailureCause::BadCommand);
-    trouble.failure.message
+    trouble.failure.message().to_owned()
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn a_run_cannot_be_its_own_child() {
     env.worker(|worker| worker.workflow::<Narcissus>()).await.unwrap();
     let parent = env.client().start::<Narcissus>("parent", ()).await.unwrap();
     let Err(ClientError::RunFailed(failure)) = parent.result().await else { panic!() };
-    assert!(failure.message.ends_with("a workflow with that id already exists"));
+    assert!(failure.message().ends_with("a workflow with that id already exists"));
     PAGE.check("a run asks for itself as a child", &parent.history().await.unwrap());
 }
 

@@ -65,7 +65,7 @@ async fn play(env: &TestEnvironment, plan: &str, situation: &str) -> Result<u32,
 /// The message of a run that failed.
 fn message(result: Result<u32, ClientError>) -> String {
     let Err(ClientError::RunFailed(failure)) = result else { panic!("{result:?}") };
-    failure.message
+    failure.message().to_owned()
 }
 
 #[tokio::test]

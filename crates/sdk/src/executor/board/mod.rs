@@ -1,9 +1,11 @@
 //! State that the futures of a run share with its machine: futures put commands and waits there;
 //! the machine collects the commands and delivers events (`news`). Timers, and the waits that may
-//! have one, are in `timers`; scopes and cancellation in `cancel`; recorded values in `markers`;
+//! have one, are in `timers`; scopes and cancellation in `cancel`; recorded values in `markers`; memo and search
+//! attributes in `attributes`;
 //! running handlers in `handlers`; `locals` has the activities that the driver runs; `intercept` shows
 //! all of it to interceptors; `verdicts` has which messages were refused.
 
+mod attributes;
 mod cancel;
 mod handlers;
 mod intercept;
@@ -22,7 +24,7 @@ use std::{
 };
 
 use abide_core::{
-    command::{Ask, Command, Place},
+    command::{Ask, Command, SourcePlace},
     event::{ActivitySpec, ChildSpec, RunSpec, RunStarted},
     ids::{ActivityId, EventNumber, TimerId, WorkflowId, WorkflowKey},
     payload::Payloads,
@@ -32,7 +34,7 @@ use abide_core::{
 pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
 pub(in crate::executor) use self::verdicts::{Recorded, refused};
-use self::{handlers::Handlers, locals::Locals, markers::Markers};
+use self::{attributes::Attributes, handlers::Handlers, locals::Locals, markers::Markers};
 use super::{
     mailbox::Mailbox,
     scope::Scope,
@@ -85,6 +87,7 @@ struct BoardState {
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     counts: IdCounts,
+    attributes: Attributes,
 }
 
 /// Counters for ids, one for each kind.
@@ -307,7 +310,7 @@ impl Board {
     fn ask(&self, shared: &mut BoardState, ask: Ask) {
         if !self.silent.get() {
             self.silent.set(ask.closes());
-            let place = Place(self.place.get().filter(|_| issued_by_code(&ask)));
+            let place = SourcePlace(self.place.get().filter(|_| issued_by_code(&ask)));
             shared.commands.push(Command { place, ..ask.into() });
         }
     }

@@ -43,7 +43,7 @@ pub(in crate::executor) struct Recorded {
 }
 
 /// A message that may be handled, as interceptors see it, if there are any.
-pub(in crate::executor) type Admitted = Option<Rc<Message>>;
+pub(in crate::executor) type AdmittedMessage = Option<Rc<Message>>;
 
 impl Board {
     pub(super) fn set_recorded(&self, recorded: Recorded) {
@@ -58,7 +58,7 @@ impl Board {
         self: &Rc<Self>,
         number: EventNumber,
         signal: &SignalReceived,
-    ) -> Result<Option<Admitted>, TaskFault> {
+    ) -> Result<Option<AdmittedMessage>, TaskFault> {
         let message = self.intercepted(|| Message {
             kind: MessageKind::Signal,
             name: signal.name.clone(),
@@ -92,7 +92,7 @@ impl Board {
         self: &Rc<Self>,
         update: &UpdateId,
         request: &UpdateRequest,
-    ) -> Result<Admitted, Failure> {
+    ) -> Result<AdmittedMessage, Failure> {
         let message = self.intercepted(|| Message {
             kind: MessageKind::Update,
             name: request.name.clone(),

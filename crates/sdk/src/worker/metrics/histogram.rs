@@ -22,6 +22,7 @@ pub(crate) struct Histogram {
 
 /// Durations, as they were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HistogramSnapshot {
     /// For each bucket its upper bound, and how many durations are not longer; `None` has no bound,
     /// and counts all of them.

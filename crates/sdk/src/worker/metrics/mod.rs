@@ -207,7 +207,6 @@ fn figures<C, F: PartialEq + Default>(
     all
 }
 
-/// Adds one.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

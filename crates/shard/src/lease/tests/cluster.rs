@@ -35,7 +35,6 @@ impl Registry {
     }
 }
 
-/// One process.
 pub(super) struct Node {
     pub(super) lease: Lease,
     pub(super) clock: Duration,

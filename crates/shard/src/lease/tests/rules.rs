@@ -454,7 +454,7 @@ fn a_shard_moves_as_fast_as_nodes_tell_each_other() {
     assert_eq!(cluster.served(), [32, 32]);
 }
 
-/// A look that was asked for while another one was under way is not forgotten.
+/// A look that was asked for while another one was in flight is not forgotten.
 #[test]
 fn a_read_that_began_too_early_is_repeated() {
     let mut lease = Lease::new(options("a", 1));

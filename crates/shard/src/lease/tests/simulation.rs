@@ -20,7 +20,7 @@ const QUIET_STEPS: u64 = 1_200;
 const SEEDS: u64 = 16;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Something under way: a row to be written, a read to be done, or an answer.
+/// Something in flight: a row to be written, a read to be done, or an answer.
 enum Flight {
     Read,
     Put { row: RegistryRow, reported: bool },
