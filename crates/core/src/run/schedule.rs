@@ -3,7 +3,7 @@
 //!
 //! | input | becomes |
 //! |---|---|
-//! | its time has come | a step, or the next run if its log is long, or closed if it ended long ago |
+//! | its time has come | a step, or the next run if its log is long, or its end if it ended long ago |
 //! | a change from outside | ScheduleChanged and a step |
 //! | a run that it started closed, or did not start | ScheduledRunEnded and a step |
 //! | a run that it started has started | the effect is settled |
@@ -67,12 +67,18 @@ pub(super) fn decide(draft: Draft<'_>, input: Input) -> Result<Decision, Refusal
 pub(super) fn fall_due(mut draft: Draft<'_>) -> Decision {
     let now = draft.now();
     let Some(state) = draft.run.schedule.clone() else { return draft.finish(Reply::NotDue) };
-    if state.may_close(now) {
-        draft.event(RunCompleted::default());
+    let bounds = &draft.context.limits.schedules;
+    if draft.run.log_is_long(bounds.rows, None) {
+        let mut state = *state;
+        // It was woken to continue, so this says nothing about how long it was kept.
+        if state.may_close(now) {
+            state.wake_at = now.saturating_add(bounds.kept_after_end);
+        }
+        continue_as_new(&mut draft, state);
         return draft.finish(Reply::Done);
     }
-    if draft.run.log_is_long(draft.context.limits.schedules.rows, None) {
-        continue_as_new(&mut draft, *state);
+    if state.may_close(now) {
+        draft.event(RunCompleted::default());
         return draft.finish(Reply::Done);
     }
     act(draft, *state, Vec::new(), None)

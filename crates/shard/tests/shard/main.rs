@@ -11,6 +11,7 @@ mod harness;
 mod namespaces;
 mod races;
 mod read_only;
+mod schedules;
 mod starts;
 mod timers;
 mod updates;
