@@ -84,7 +84,12 @@ impl FieldRange {
         };
         let (first, last) = match range.split_once('-') {
             _ if range == "*" || range == "?" => (self.least, self.most.min(self.last_of_all())),
-            Some((first, last)) => (self.number(first)?, self.number(last)?),
+            Some((first, last)) => {
+                let (first, last) = (self.number(first)?, self.number(last)?);
+                // A week that ends on Sunday: FRI-SUN.
+                let sunday = self.name == WEEKDAY.name && last == 0 && first > 0;
+                (first, if sunday { self.most } else { last })
+            }
             None => {
                 let first = self.number(range)?;
                 (first, if step.is_some() { self.last_of_all() } else { first })
@@ -147,6 +152,8 @@ mod tests {
         assert_eq!(numbers(&WEEKDAY, "*"), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(numbers(&WEEKDAY, "7,MON-FRI/2"), [1, 3, 5, 7]);
         assert_eq!(numbers(&WEEKDAY, "1/3"), [1, 4]);
+        assert_eq!(numbers(&WEEKDAY, "SAT-SUN"), [6, 7]);
+        assert_eq!(numbers(&WEEKDAY, "0-0"), [0]);
         assert_eq!(numbers(&DAY, "?"), (1..=31).collect::<Vec<_>>());
     }
 
