@@ -6,7 +6,7 @@ use abide_command::{
 };
 use abide_core::{
     operation::ScheduleDescription,
-    schedule::{Schedule, ScheduleState, ScheduledOutcome, ScheduledRun},
+    schedule::{Schedule, ScheduleState, ScheduledOutcome, ScheduledRun, length},
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -55,9 +55,9 @@ fn facts(id: &str, described: &ScheduleDescription) -> Table {
     facts.extend(schedule.spec.exclusions.iter().map(|except| ("except", except.to_string())));
     facts.extend(schedule.spec.start_at.map(|start| ("from", at(start))));
     facts.extend(schedule.spec.end_at.map(|end| ("until", at(end))));
-    facts.extend(schedule.spec.jitter.map(|most| ("jitter", format!("up to {most:?}"))));
+    facts.extend(schedule.spec.jitter.map(|most| ("jitter", format!("up to {}", length(most)))));
     facts.push(("overlap", overlap::word(schedule.overlap()).into()));
-    facts.push(("catch-up", format!("{:?}", schedule.catch_up())));
+    facts.push(("catch-up", length(schedule.catch_up())));
     if schedule.pause_on_failure {
         facts.push(("on failure", "pauses".into()));
     }

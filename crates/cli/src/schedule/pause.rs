@@ -23,7 +23,7 @@ struct PauseArgs {
 /// Triggers and backfills still start runs. Runs that are open go on.
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide schedule pause report --note 'nobody is in the office'")]
+  abide schedule pause report --note 'the office is closed'")]
 pub(crate) struct Pause {
     #[command(flatten)]
     args: PauseArgs,
@@ -34,7 +34,7 @@ pub(crate) struct Pause {
 /// Times that have passed during the pause are not made up for; `abide schedule backfill` does that.
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide schedule unpause report --note 'all are back'")]
+  abide schedule unpause report --note 'open again'")]
 pub(crate) struct Unpause {
     #[command(flatten)]
     args: PauseArgs,

@@ -12,8 +12,7 @@ use super::{Target, key_or_new, options::Options};
 /// Change a schedule: its times, its policy, or what it starts
 ///
 /// What is not given stays as it is. New rules (--cron, --calendar, --every) replace all rules, new
-/// exclusions all exclusions. If somebody changes the schedule at the same moment, the update is
-/// refused.
+/// exclusions all exclusions. An update is refused if another one comes at the same moment.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide schedule update report --cron '0 8 * * MON-FRI'

@@ -32,7 +32,7 @@ pub use self::{
     definition::{Overlap, RESERVED, SCHEDULE_TYPE, Schedule, id_of, key_of},
     interval::Interval,
     record::{EndRun, ScheduleChange, ScheduleChanged, ScheduleStepped, ScheduledRunEnded},
-    shown::ScheduleListing,
+    shown::{ScheduleListing, length},
     spec::{Search, Spec, Times},
     state::{Backfill, PlannedStart, ScheduleState, ScheduledOutcome, ScheduledRun},
 };

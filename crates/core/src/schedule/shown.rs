@@ -65,9 +65,12 @@ fn every(interval: &Interval) -> String {
     format!("every {}{}", length(interval.every), offset.unwrap_or_default())
 }
 
-/// A length as cron expressions have it: `1h30m`.
-fn length(length: Duration) -> String {
+/// A length as cron expressions have it: `1h30m`. Parts of a second are left out.
+pub fn length(length: Duration) -> String {
     let seconds = length.as_secs();
+    if seconds == 0 {
+        return "0s".into();
+    }
     let parts = [
         (seconds / 86_400, 'd'),
         (seconds / 3600 % 24, 'h'),
