@@ -15,6 +15,7 @@ page!(async_completion, "async-completion.md");
 page!(cancellation, "cancellation.md");
 page!(chains, "chains.md");
 page!(changing_code, "changing-code.md");
+page!(changing_course, "changing-course.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(crate_readme, "../crates/abide/README.md");

@@ -13,6 +13,11 @@ fn command_line() {
 }
 
 #[test]
+fn changing_course() {
+    run_page("docs/changing-course.md");
+}
+
+#[test]
 fn server() {
     run_page("docs/server.md");
 }

@@ -4,10 +4,10 @@
 pub use abide_sdk::client::{
     ActivityHandle, ActivityPhase, Blocked, BlockedReason, ChangeSchedule, ControlRequest,
     CreateSchedule, Description, Handled, HistoryEvent, HistoryFollower, List, Liveness, NodeInfo,
-    NodeStatus, PendingActivity, PendingChild, Query, RefusalKind, RescheduleTimer, ResumeSource,
-    RunOutcome, RunReference, RunRefusal, ScheduleHandle, Signal, Start, StartWithUpdate,
-    StartedWithUpdate, TaskFailureCause, TaskTrouble, Untyped, Update, UpdateHandle, UpdateState,
-    WaitsFollower,
+    NodeStatus, PendingActivity, PendingChild, Query, RefusalKind, RescheduleTimer, Reset,
+    ResumeSource, RunOutcome, RunReference, RunRefusal, ScheduleHandle, Signal, Start,
+    StartWithUpdate, StartedWithUpdate, TaskFailureCause, TaskTrouble, Untyped, Update,
+    UpdateHandle, UpdateState, WaitsFollower,
 };
 #[cfg(feature = "grpc")]
 pub use abide_sdk::grpc::ClientBuilder;

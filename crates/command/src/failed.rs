@@ -246,6 +246,10 @@ fn refusal_hint(kind: RefusalKind, id: &str) -> Option<String> {
         RefusalKind::UnknownTimer | RefusalKind::UnknownWait | RefusalKind::TimerFired => {
             "`abide waits list` shows the open ones"
         }
+        RefusalKind::RunOpen => "add --terminate to end it first",
+        RefusalKind::NoSuchTask | RefusalKind::Unanswered => {
+            return Some(format!("`abide workflow history {id}` shows the tasks of the run"));
+        }
         _ => return None,
     };
     Some(hint.into())

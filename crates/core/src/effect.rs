@@ -36,6 +36,17 @@ pub enum Action {
     },
     /// Notifies a parent that its child has closed.
     ChildClosed(ChildClosed),
+    /// Makes a run that was made by a reset the parent of a child that it took over.
+    AdoptChild(AdoptChild),
+}
+
+/// Makes another run of the parent's workflow the parent of a child.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdoptChild {
+    /// First run of the child.
+    pub run: RunId,
+    /// The new parent: the source of the effect.
+    pub parent: Parent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -69,6 +69,9 @@ pub struct Limits {
     pub carried_keys: usize,
     /// Bytes of those keys: they are part of one event of the next run, which must fit a message.
     pub carried_key_bytes: usize,
+    /// Keys of earlier terminations that the next run of a workflow id takes over, newest first: with
+    /// them, a run costs more the more runs there were. Clients repeat an unanswered call soon.
+    pub terminate_keys: usize,
     /// Default timeout of a workflow task.
     pub task_timeout: Duration,
     /// Minimum interval between two heartbeats that are written.
@@ -131,6 +134,8 @@ pub struct Limits {
     pub swept_runs: usize,
     /// Open runs without a task whose log each search compares with their rows: each is loaded.
     pub checked_runs: usize,
+    /// Bytes of a history that a reset copies: it is held in memory, and written in one batch.
+    pub reset_bytes: u64,
     /// Bounds of schedules.
     pub schedules: ScheduleBounds,
 }
@@ -163,6 +168,7 @@ impl Default for Limits {
             commands: 10_000,
             carried_keys: 20_000,
             carried_key_bytes: 1 << 20,
+            terminate_keys: 100,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             heartbeat_bytes: 1 << 20,
@@ -190,6 +196,7 @@ impl Default for Limits {
             sweep_interval: Duration::from_secs(60),
             swept_runs: 4096,
             checked_runs: 10,
+            reset_bytes: 64 << 20,
             schedules: ScheduleBounds::default(),
         }
     }

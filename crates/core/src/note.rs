@@ -2,7 +2,7 @@
 //! part of the history. Within a log row, events fold before notes.
 
 use crate::{
-    event::{Blocked, Body, Event, TaskFailureCause},
+    event::{Blocked, Body, Event, Parent, ResetTo, TaskFailureCause},
     failure::Failure,
     ids::{BuildId, EventNumber, Key, SessionId, UpdateId},
     payload::Payloads,
@@ -81,6 +81,10 @@ pub enum Note {
         start: u32,
         since: Timestamp,
     },
+    /// The run was closed when it was reset: another run goes on.
+    ResetTo(ResetTo),
+    /// The parent was reset: another run of it is the parent.
+    ParentChanged { parent: Parent },
     /// The worker of an awaited attempt has presented it.
     AttemptPresented {
         /// Number of the ActivityScheduled event.

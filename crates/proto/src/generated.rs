@@ -81,6 +81,9 @@ pub struct RunDescription {
     /// When the run's code will begin, if it has not begun: after a start delay, retry or cron schedule.
     #[prost(message, optional, tag = "41")]
     pub begins_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    /// The run whose history a reset copied to make this one.
+    #[prost(bytes = "bytes", optional, tag = "120")]
+    pub reset_from: ::core::option::Option<::prost::bytes::Bytes>,
 }
 impl ::prost::Name for RunDescription {
     const NAME: &'static str = "RunDescription";
@@ -894,6 +897,9 @@ pub struct Refusal {
     /// The revision of the schedule.
     #[prost(uint64, optional, tag = "100")]
     pub revision: ::core::option::Option<u64>,
+    /// The run concerned.
+    #[prost(bytes = "bytes", optional, tag = "120")]
+    pub run: ::core::option::Option<::prost::bytes::Bytes>,
 }
 impl ::prost::Name for Refusal {
     const NAME: &'static str = "Refusal";
@@ -1016,6 +1022,16 @@ pub enum RefusalCode {
     IsSchedule = 100,
     /// The schedule was changed since the caller looked at it.
     ScheduleRevised = 101,
+    /// Only a closed run can be deleted.
+    RunOpen = 120,
+    /// Effects on other workflows are not delivered yet; `limit` is their number.
+    Undelivered = 121,
+    /// There is no workflow task to go back to; `bounded` says why.
+    NoSuchTask = 122,
+    /// Another run of the workflow is open; see `run`.
+    OtherRunOpen = 123,
+    /// A command to another workflow has no answer; `limit` is the number of its event.
+    Unanswered = 124,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1051,6 +1067,11 @@ impl RefusalCode {
             Self::KeyReused => "REFUSAL_CODE_KEY_REUSED",
             Self::IsSchedule => "REFUSAL_CODE_IS_SCHEDULE",
             Self::ScheduleRevised => "REFUSAL_CODE_SCHEDULE_REVISED",
+            Self::RunOpen => "REFUSAL_CODE_RUN_OPEN",
+            Self::Undelivered => "REFUSAL_CODE_UNDELIVERED",
+            Self::NoSuchTask => "REFUSAL_CODE_NO_SUCH_TASK",
+            Self::OtherRunOpen => "REFUSAL_CODE_OTHER_RUN_OPEN",
+            Self::Unanswered => "REFUSAL_CODE_UNANSWERED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1083,6 +1104,11 @@ impl RefusalCode {
             "REFUSAL_CODE_KEY_REUSED" => Some(Self::KeyReused),
             "REFUSAL_CODE_IS_SCHEDULE" => Some(Self::IsSchedule),
             "REFUSAL_CODE_SCHEDULE_REVISED" => Some(Self::ScheduleRevised),
+            "REFUSAL_CODE_RUN_OPEN" => Some(Self::RunOpen),
+            "REFUSAL_CODE_UNDELIVERED" => Some(Self::Undelivered),
+            "REFUSAL_CODE_NO_SUCH_TASK" => Some(Self::NoSuchTask),
+            "REFUSAL_CODE_OTHER_RUN_OPEN" => Some(Self::OtherRunOpen),
+            "REFUSAL_CODE_UNANSWERED" => Some(Self::Unanswered),
             _ => None,
         }
     }
@@ -2208,6 +2234,78 @@ impl ::prost::Name for ReportAttemptResponse {
         "/abide.v1.ReportAttemptResponse".into()
     }
 }
+/// Deletes a closed run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRunRequest {
+    /// Must name the run, so that a repeat cannot delete another one.
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    #[prost(string, tag = "2")]
+    pub identity: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeleteRunRequest {
+    const NAME: &'static str = "DeleteRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DeleteRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DeleteRunRequest".into()
+    }
+}
+/// Resets a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResetRunRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    /// Do not send the signals that came after the task to the new run.
+    #[prost(bool, tag = "7")]
+    pub drop_signals: bool,
+    /// Do not send the updates that came after the task to the new run.
+    #[prost(bool, tag = "8")]
+    pub drop_updates: bool,
+    #[prost(string, tag = "9")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "11")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// The workflow task to go back to.
+    #[prost(oneof = "reset_run_request::To", tags = "2, 3, 4, 5, 6")]
+    pub to: ::core::option::Option<reset_run_request::To>,
+}
+/// Nested message and enum types in `ResetRunRequest`.
+pub mod reset_run_request {
+    /// The workflow task to go back to.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum To {
+        /// The first one that was completed.
+        #[prost(message, tag = "2")]
+        FirstTask(::abide_core::codec::generated::Nothing),
+        /// The last one that was completed.
+        #[prost(message, tag = "3")]
+        LastTask(::abide_core::codec::generated::Nothing),
+        /// The one with this event: its TaskScheduled, its TaskStarted, or its end.
+        #[prost(uint64, tag = "4")]
+        Event(u64),
+        /// The first one that this build completed.
+        #[prost(string, tag = "5")]
+        Build(::prost::alloc::string::String),
+        /// The last one before the step that failed.
+        #[prost(message, tag = "6")]
+        Failure(::abide_core::codec::generated::Nothing),
+    }
+}
+impl ::prost::Name for ResetRunRequest {
+    const NAME: &'static str = "ResetRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ResetRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ResetRunRequest".into()
+    }
+}
 /// Lists the nodes of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListNodesRequest {}
@@ -2287,7 +2385,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 100, 101, 102, 103, 104"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 100, 101, 102, 103, 104, 120, 121"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2355,6 +2453,10 @@ pub mod numbered_call {
         DescribeSchedule(super::DescribeScheduleRequest),
         #[prost(message, tag = "104")]
         ListSchedules(super::ListSchedulesRequest),
+        #[prost(message, tag = "120")]
+        Delete(super::DeleteRunRequest),
+        #[prost(message, tag = "121")]
+        Reset(super::ResetRunRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -3486,6 +3588,45 @@ pub mod abide_client {
                 .insert(GrpcMethod::new("abide.v1.Abide", "DeleteSearchAttribute"));
             self.inner.unary(req, path, codec).await
         }
+        /// Deletes a closed run: its history, its rows and its keys.
+        pub async fn delete_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/DeleteRun");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "DeleteRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Goes back to an earlier workflow task of a run, in a new run, which the response names. An open run is
+        /// terminated.
+        pub async fn reset_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResetRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/ResetRun");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ResetRun"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Creates a schedule, which starts workflows at its times.
         pub async fn create_schedule(
             &mut self,
@@ -3857,6 +3998,17 @@ pub mod abide_server {
             tonic::Response<super::SearchAttributesResponse>,
             tonic::Status,
         >;
+        /// Deletes a closed run: its history, its rows and its keys.
+        async fn delete_run(
+            &self,
+            request: tonic::Request<super::DeleteRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Goes back to an earlier workflow task of a run, in a new run, which the response names. An open run is
+        /// terminated.
+        async fn reset_run(
+            &self,
+            request: tonic::Request<super::ResetRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
         /// Creates a schedule, which starts workflows at its times.
         async fn create_schedule(
             &self,
@@ -5227,6 +5379,92 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeleteSearchAttributeSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/DeleteRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteRunSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::DeleteRunRequest>
+                    for DeleteRunSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::delete_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ResetRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResetRunSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::ResetRunRequest>
+                    for ResetRunSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResetRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::reset_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResetRunSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

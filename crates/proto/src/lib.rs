@@ -14,6 +14,7 @@ mod attempt;
 #[cfg(feature = "tonic")]
 pub mod codec;
 mod command;
+mod course;
 pub mod error;
 #[allow(
     unreachable_pub,

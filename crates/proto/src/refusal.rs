@@ -55,6 +55,19 @@ impl From<Refusal> for wire::Refusal {
             Refusal::Paused => plain(RefusalCode::Paused),
             Refusal::NotPaused => plain(RefusalCode::NotPaused),
             Refusal::Held => plain(RefusalCode::Held),
+            Refusal::RunOpen => plain(RefusalCode::RunOpen),
+            Refusal::Undelivered(effects) => {
+                Self { limit: Some(effects), ..plain(RefusalCode::Undelivered) }
+            }
+            Refusal::NoSuchTask(why) => {
+                Self { bounded: Some(why), ..plain(RefusalCode::NoSuchTask) }
+            }
+            Refusal::OtherRunOpen(run) => {
+                Self { run: Some(run.to_wire()), ..plain(RefusalCode::OtherRunOpen) }
+            }
+            Refusal::Unanswered(event) => {
+                Self { limit: Some(event), ..plain(RefusalCode::Unanswered) }
+            }
             Refusal::NotBegun { begins_at } => {
                 Self { begins_at: begins_at.to_wire(), ..plain(RefusalCode::NotBegun) }
             }
@@ -132,6 +145,13 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::Paused => Self::Paused,
             RefusalCode::NotPaused => Self::NotPaused,
             RefusalCode::Held => Self::Held,
+            RefusalCode::RunOpen => Self::RunOpen,
+            RefusalCode::Undelivered => Self::Undelivered(limit),
+            RefusalCode::NoSuchTask => Self::NoSuchTask(wire.bounded.unwrap_or_default()),
+            RefusalCode::OtherRunOpen => {
+                Self::OtherRunOpen(word("run", wire.run.ok_or_else(|| missing("run"))?)?)
+            }
+            RefusalCode::Unanswered => Self::Unanswered(limit),
             RefusalCode::NotBegun => {
                 Self::NotBegun { begins_at: word("begins_at", wire.begins_at)? }
             }

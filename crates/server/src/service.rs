@@ -6,9 +6,10 @@ use abide_core::{
     limits::InvalidField,
     operation::{
         AwaitClose, AwaitUpdate, Cancel, ChangeSchedule, CountRuns, CreateSchedule,
-        CreateSearchAttribute, DeleteSchedule, DeleteSearchAttribute, Describe, DescribeSchedule,
-        ListNodes, ListRuns, ListSchedules, ListSearchAttributes, ListWaits, Operation, Pause,
-        Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate, Unpause, Update,
+        CreateSearchAttribute, Delete, DeleteSchedule, DeleteSearchAttribute, Describe,
+        DescribeSchedule, ListNodes, ListRuns, ListSchedules, ListSearchAttributes, ListWaits,
+        Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Reset, Signal, Start,
+        Terminate, Unpause, Update,
     },
     tally::{TallyRuns, TallyWaits},
 };
@@ -273,6 +274,20 @@ impl Abide for Service {
         request: Request<messages::RepairRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask::<Repair, _>(request).await
+    }
+
+    async fn delete_run(
+        &self,
+        request: Request<messages::DeleteRunRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<Delete, _>(request).await
+    }
+
+    async fn reset_run(
+        &self,
+        request: Request<messages::ResetRunRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<Reset, _>(request).await
     }
 
     async fn create_schedule(

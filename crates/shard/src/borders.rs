@@ -26,7 +26,7 @@ impl Borders {
     pub fn admit(&self, from: &NamespaceId, effect: &Effect) -> bool {
         let into = &effect.target.workflow.namespace;
         let kin = match effect.action {
-            Action::ChildClosed(_) => true,
+            Action::ChildClosed(_) | Action::AdoptChild(_) => true,
             Action::Signal { .. } | Action::Cancel { .. } => effect.target.child.is_some(),
             Action::StartChild(_) => false,
         };

@@ -148,6 +148,11 @@ impl Entry {
         }
     }
 
+    /// An entry for a new run that begins with a copied history, which is in no memory but the store.
+    pub fn copied(run: Run) -> Self {
+        Self { snapshot_rows: 0, ..Self::new(run, BTreeMap::new(), None) }
+    }
+
     /// Bytes of memory, roughly: what the run took when it was last measured, and all that was written
     /// for it since.
     const fn memory(&self) -> usize {
@@ -284,6 +289,17 @@ impl Cache {
             self.in_memory_only -= old.in_memory_only;
         }
         self.by_use.insert(self.clock, run);
+    }
+
+    /// Removes a run that no longer exists.
+    pub fn remove(&mut self, run: RunId) {
+        let Some(entry) = self.entries.remove(&run) else { return };
+        self.by_use.remove(&entry.used);
+        self.bytes -= entry.memory();
+        self.in_memory_only -= entry.in_memory_only;
+        if self.heads.get(&entry.run.workflow) == Some(&run) {
+            self.heads.remove(&entry.run.workflow);
+        }
     }
 
     /// The current run of a workflow, if it is known.

@@ -101,6 +101,8 @@ pub enum Notice {
     Repaired(RunId),
     /// Stored data of this run cannot be decoded.
     Unreadable(RunId, String),
+    /// The search attributes of a namespace cannot be decoded; says which and why.
+    UnreadableAttributes(String),
     /// The store refused the first writes of this child twice: its start is answered with a
     /// failure.
     Unstarted(RunId, String),
@@ -255,6 +257,9 @@ impl Envelope {
     /// Whether the source run can have caused this effect: a child must name the source as its
     /// parent, and its run id must be derived from the source run.
     pub fn makes_sense(&self) -> bool {
+        if let Action::AdoptChild(adopt) = &self.effect.action {
+            return adopt.parent.run == self.key.source();
+        }
         let Action::StartChild(start) = &self.effect.action else { return true };
         let initiated = start.parent.initiated;
         self.effect.target.workflow == start.child.workflow

@@ -7,13 +7,14 @@ use abide_core::{
     ids::{Key, UpdateId, WorkflowKey},
     limits::{InvalidField, Limits},
     operation::{
-        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, DeleteSchedule,
-        Describe, DescribeSchedule, OperationName, Pause, Query, Repair, ReportAttempt,
-        RescheduleTimer, RunOperation, RunTarget, Signal, Start, Terminate, Unpause, Update,
+        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Delete,
+        DeleteSchedule, Describe, DescribeSchedule, OperationName, Pause, Query, Repair,
+        ReportAttempt, RescheduleTimer, Reset, RunOperation, RunTarget, Signal, Start, Terminate,
+        Unpause, Update,
     },
     payload::{self, Extension, PayloadMap, Payloads},
     report::Report,
-    run::{Movable, Resolution},
+    run::{Movable, ResetPoint, Resolution},
     schedule::{self, ScheduleChange},
     time::Timestamp,
 };
@@ -76,6 +77,32 @@ pub(crate) fn operation(
         RunOperation::ReportAttempt(ReportAttempt { attempt, report }) => {
             check.report(attempt, report)
         }
+        RunOperation::Delete(Delete { target, identity }) => {
+            check.target(target)?;
+            check.label("identity", identity)?;
+            match target.run {
+                Some(_) => Ok(()),
+                None => {
+                    let problem =
+                        "is missing: name the run, so that a repeat cannot delete another one";
+                    Err(InvalidField::new("run", problem).into())
+                }
+            }
+        }
+        RunOperation::Reset(reset) => {
+            let Reset { target, to, reason, identity, key, reapply: _ } = &**reset;
+            check.done_to(target, reason, identity, key.as_ref())?;
+            match to {
+                ResetPoint::Build(build) => check.name("build", build.as_str()),
+                ResetPoint::Event(0) => {
+                    Err(InvalidField::new("event", "is 0; events are numbered from 1").into())
+                }
+                ResetPoint::Event(_)
+                | ResetPoint::FirstTask
+                | ResetPoint::LastTask
+                | ResetPoint::Failure => Ok(()),
+            }
+        }
         RunOperation::CreateSchedule(create) => {
             check.schedule(&create.workflow, &create.identity, create.key.as_ref())?;
             check.label("note", &create.note)?;
@@ -123,6 +150,7 @@ impl FieldCheck<'_> {
             OperationName::CreateSchedule
             | OperationName::ChangeSchedule
             | OperationName::DeleteSchedule
+            | OperationName::Delete
             | OperationName::Repair => false,
             OperationName::Query => true,
             name => !name.repeatable(),

@@ -25,6 +25,7 @@ mod fault;
 mod hosts;
 mod open;
 mod options;
+mod prepared;
 mod readers;
 mod registrar;
 mod session;

@@ -56,6 +56,7 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::RunTerminated(event) => json!({
             "reason": event.reason, "identity": event.identity,
             "details": payloads(&event.details), "key": shown(&event.key),
+            "next_run": shown(&event.reset.as_ref().map(|reset| reset.run)),
         }),
         Fact::RunContinuedAsNew(event) => {
             json!({ "next_run": event.next_run.to_string(), "spec": spec(&event.spec) })

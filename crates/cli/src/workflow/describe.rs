@@ -82,6 +82,7 @@ fn facts(run: &Description) -> Table {
         facts.extend(names.zip(outcome_text(outcome).split('\n').map(str::to_owned)));
     }
     facts.extend(run.next_run.map(|next| ("next run", next.to_string())));
+    facts.extend(run.reset_from.map(|base| ("reset from", base.to_string())));
     if let Some(parent) = &run.parent {
         facts.push(("parent", parent.workflow.workflow.to_string()));
     }
@@ -223,6 +224,7 @@ fn object(run: &Description) -> Value {
         "deadline": run.deadline.map(|at| at.to_string()),
         "result": result, "failure": why,
         "next_run": run.next_run.map(|next| next.to_string()),
+        "reset_from": run.reset_from.map(|base| base.to_string()),
         "parent": run.parent.as_ref().map(|parent| parent.workflow.workflow.as_str()),
         "cancel_requested": run.cancel_requested,
         "events": run.last_event, "history_bytes": run.history_bytes,

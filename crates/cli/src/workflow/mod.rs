@@ -3,6 +3,7 @@
 mod cancel;
 mod control;
 mod count;
+mod delete;
 mod describe;
 mod filter;
 mod history;
@@ -10,6 +11,7 @@ mod list;
 mod patches;
 mod pause;
 mod query;
+mod reset;
 mod result;
 mod signal;
 mod start;
@@ -51,6 +53,9 @@ pub(crate) enum Command {
     Count(count::Count),
     Patches(patches::Patches),
     Result(result::ResultOf),
+    Reset(reset::Reset),
+    Retry(reset::Retry),
+    Delete(delete::Delete),
 }
 
 impl Command {
@@ -71,6 +76,9 @@ impl Command {
             Self::Count(command) => command.run(common).await,
             Self::Patches(command) => command.run(common).await,
             Self::Result(command) => command.run(common).await,
+            Self::Reset(command) => command.run(common).await,
+            Self::Retry(command) => command.run(common).await,
+            Self::Delete(command) => command.run(common).await,
         }
     }
 }

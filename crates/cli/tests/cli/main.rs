@@ -7,6 +7,7 @@ mod bench;
 mod codec;
 mod conditions;
 mod config;
+mod course;
 mod crash;
 mod errors;
 mod faults;

@@ -33,7 +33,7 @@ carriers! {
     // Waits are shown to people without keys.
     Description {
         outcome, memo, trouble, activities;
-        workflow, run, workflow_type, queue, status, liveness, resume_sources, first_run, attempt,
+        workflow, run, workflow_type, queue, status, liveness, resume_sources, first_run, reset_from, attempt,
         parent, started_at, begins_at, closed_at, deadline, next_run, last_event, history_bytes,
         cancel_requested, search_attributes, waits, children, updates,
     }
@@ -81,6 +81,8 @@ impl Carrier for RunOperation {
             | Self::AwaitClose(_)
             | Self::AwaitEvents(_)
             | Self::AwaitWaits(_)
+            | Self::Delete(_)
+            | Self::Reset(_)
             | Self::DeleteSchedule(_)
             | Self::DescribeSchedule(_) => {}
         }

@@ -96,10 +96,11 @@ carriers! {
         search_attributes,
     }
     RunStarted {
-        spec, previous, schedule;
+        spec, previous, reset, schedule;
         namespace, workflow, run, ordinal, identity, key, first_run, original_run, attempt,
-        expires_at, first_task_at, parent, root, terminate_keys,
+        expires_at, first_task_at, parent, root, terminate_keys, reset_keys,
     }
+    ResetFrom { base; copied, at, reason, key }
     PreviousRun {
         failure, last_result;
         run, initiator, signal_keys, reschedule_keys, completed_updates, cancel_keys, pause_keys,
@@ -116,7 +117,7 @@ carriers! {
     RunTimedOut { ; retry_state, next_run }
     RunCancelRequested { ; reason, identity, key, source, received_at }
     RunCancelled { details; }
-    RunTerminated { details; reason, identity, key }
+    RunTerminated { details; reason, identity, key, reset }
     RunContinuedAsNew { spec; next_run, signals, updates }
     RunPaused { ; reason, identity, key }
     RunUnpaused { ; reason, identity, key }

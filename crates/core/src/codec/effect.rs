@@ -9,17 +9,20 @@ use super::{
     table::{messages, union},
     wire::Wire,
 };
-use crate::effect::{Action, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild};
+use crate::effect::{
+    Action, AdoptChild, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild,
+};
 
 messages! {
     Effect { target, action, initiated }
     StartChild { run, child, parent, root }
     ChildClosed { initiated, first_run, run, outcome }
+    AdoptChild { run, parent }
 }
 
 union! {
     Action = effect::Action {
-        whole { StartChild, ChildClosed }
+        whole { StartChild, ChildClosed, AdoptChild }
         parts {
             Signal(SignalAction) { name, input, header },
             Cancel(CancelAction) { mode, reason },

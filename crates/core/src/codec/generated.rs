@@ -333,9 +333,42 @@ pub struct RunStarted {
     /// Keys of the terminations of earlier runs of the workflow.
     #[prost(string, repeated, tag = "200")]
     pub terminate_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Keys of the resets of earlier runs of the workflow.
+    #[prost(string, repeated, tag = "201")]
+    pub reset_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Set if the run was made by a reset.
+    #[prost(message, optional, tag = "202")]
+    pub reset: ::core::option::Option<ResetFrom>,
     /// The schedule that the run is, as it stands when the run starts.
     #[prost(message, optional, boxed, tag = "210")]
     pub schedule: ::core::option::Option<::prost::alloc::boxed::Box<ScheduleState>>,
+}
+/// How a reset made a run.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResetFrom {
+    /// Run whose history was copied, with the keys that it knows.
+    #[prost(message, optional, tag = "1")]
+    pub base: ::core::option::Option<PreviousRun>,
+    /// Number of the last copied event.
+    #[prost(uint64, tag = "2")]
+    pub copied: u64,
+    #[prost(message, optional, tag = "3")]
+    pub at: ::core::option::Option<Timestamp>,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "5")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// What a reset did to the run that it copied.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResetTo {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    /// Number of the last copied event.
+    #[prost(uint64, tag = "2")]
+    pub copied: u64,
+    #[prost(string, optional, tag = "3")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// How a run continues another one of the same workflow.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -382,6 +415,9 @@ pub struct Parent {
     pub run: ::core::option::Option<RunReference>,
     #[prost(uint64, tag = "2")]
     pub initiated: u64,
+    /// Number of that run among the runs of its workflow; zero if unknown.
+    #[prost(uint64, tag = "200")]
+    pub ordinal: u64,
 }
 /// The run completed with a result.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -440,6 +476,9 @@ pub struct RunTerminated {
     pub details: ::prost::alloc::vec::Vec<Payload>,
     #[prost(string, optional, tag = "4")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Set if a reset ended the run.
+    #[prost(message, optional, tag = "200")]
+    pub reset: ::core::option::Option<ResetTo>,
 }
 /// The run closed and continues in a new one.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1230,7 +1269,7 @@ pub struct Notes {
 pub struct Note {
     #[prost(
         oneof = "note::Case",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201, 210, 211, 212"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201, 202, 203, 210, 211, 212"
     )]
     pub case: ::core::option::Option<note::Case>,
 }
@@ -1267,6 +1306,10 @@ pub mod note {
         AttemptAwaited(super::AttemptAwaited),
         #[prost(message, tag = "201")]
         AttemptPresented(super::AttemptPresented),
+        #[prost(message, tag = "202")]
+        ResetTo(super::ResetTo),
+        #[prost(message, tag = "203")]
+        ParentChanged(super::ParentChanged),
         #[prost(message, tag = "210")]
         ScheduleChanged(::prost::alloc::boxed::Box<super::ScheduleChanged>),
         #[prost(message, tag = "211")]
@@ -1274,6 +1317,12 @@ pub mod note {
         #[prost(message, tag = "212")]
         ScheduledRunEnded(super::ScheduledRunEnded),
     }
+}
+/// The run has another parent, because its parent was reset.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParentChanged {
+    #[prost(message, optional, tag = "1")]
+    pub parent: ::core::option::Option<Parent>,
 }
 /// The shard waits for the worker of an attempt, whose session it does not know to be alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1413,7 +1462,7 @@ pub struct Effect {
     pub target: ::core::option::Option<Target>,
     #[prost(uint64, optional, tag = "2")]
     pub initiated: ::core::option::Option<u64>,
-    #[prost(oneof = "effect::Action", tags = "10, 11, 12, 13")]
+    #[prost(oneof = "effect::Action", tags = "10, 11, 12, 13, 200")]
     pub action: ::core::option::Option<effect::Action>,
 }
 /// Nested message and enum types in `Effect`.
@@ -1428,7 +1477,18 @@ pub mod effect {
         Cancel(super::CancelAction),
         #[prost(message, tag = "13")]
         ChildClosed(super::ChildClosed),
+        #[prost(message, tag = "200")]
+        AdoptChild(super::AdoptChild),
     }
+}
+/// Makes a run that was made by a reset the parent of a child.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AdoptChild {
+    /// First run of the child.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(message, optional, tag = "2")]
+    pub parent: ::core::option::Option<Parent>,
 }
 /// Starts a child.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -23,6 +23,7 @@ union! {
             AttemptStarted,
             AttemptEnded,
             TaskAttemptFailed,
+            ResetTo,
             ScheduleChanged,
             ScheduleStepped,
             ScheduledRunEnded,
@@ -38,6 +39,7 @@ union! {
             CancelRepeated(CancelRepeated) { key },
             AttemptAwaited(AttemptAwaited) { scheduled, start, since },
             AttemptPresented(AttemptPresented) { scheduled, start },
+            ParentChanged(ParentChanged) { parent },
         }
     }
 }

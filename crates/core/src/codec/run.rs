@@ -2,9 +2,9 @@
 
 use super::table::{enumerations, messages};
 use crate::event::{
-    CompletedUpdate, Initiator, Parent, PreviousRun, RunCancelRequested, RunCancelled,
-    RunCompleted, RunContinuedAsNew, RunFailed, RunPaused, RunReference, RunSpec, RunStarted,
-    RunTerminated, RunTimedOut, RunUnpaused,
+    CompletedUpdate, Initiator, Parent, PreviousRun, ResetFrom, ResetTo, RunCancelRequested,
+    RunCancelled, RunCompleted, RunContinuedAsNew, RunFailed, RunPaused, RunReference, RunSpec,
+    RunStarted, RunTerminated, RunTimedOut, RunUnpaused,
 };
 
 messages! {
@@ -38,8 +38,12 @@ messages! {
         parent,
         root,
         terminate_keys,
+        reset_keys,
+        reset,
         schedule,
     }
+    ResetFrom { base, copied, at, reason, key }
+    ResetTo { run, copied, key }
     PreviousRun {
         run,
         initiator,
@@ -54,14 +58,14 @@ messages! {
         signal_digests,
     }
     CompletedUpdate { update, run, asked }
-    Parent { run, initiated }
+    Parent { run, initiated, ordinal }
     RunReference { workflow, run }
     RunCompleted { result, next_run }
     RunFailed { failure, retry_state, next_run }
     RunTimedOut { retry_state, next_run }
     RunCancelRequested { reason, identity, key, source, received_at }
     RunCancelled { details }
-    RunTerminated { reason, identity, details, key }
+    RunTerminated { reason, identity, details, key, reset }
     RunContinuedAsNew { next_run, spec, signals, updates }
     RunPaused { reason, identity, key }
     RunUnpaused { reason, identity, key }

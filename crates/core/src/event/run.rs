@@ -70,8 +70,37 @@ pub struct RunStarted {
     /// Keys of the terminations of earlier runs of the workflow id, oldest first: a repeat that names
     /// no run must not end this one.
     pub terminate_keys: Vec<Key>,
+    /// Keys of the resets of earlier runs of the workflow id, likewise.
+    pub reset_keys: Vec<Key>,
+    /// Set if a reset made the run.
+    pub reset: Option<ResetFrom>,
     /// The schedule that the run is, if it is one.
     pub schedule: Option<Box<ScheduleState>>,
+}
+
+/// How a reset made a run: it begins with the history of another one, up to a workflow task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResetFrom {
+    /// The run whose history was copied, with the keys that it knows.
+    pub base: PreviousRun,
+    /// Number of the last copied event.
+    pub copied: EventNumber,
+    /// When the run was reset: its timeouts count from here.
+    pub at: Timestamp,
+    pub reason: String,
+    /// Idempotency key of the reset.
+    pub key: Option<Key>,
+}
+
+/// What a reset did to the run that it copied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResetTo {
+    /// The run that goes on.
+    pub run: RunId,
+    /// Number of the last copied event.
+    pub copied: EventNumber,
+    /// Idempotency key of the reset.
+    pub key: Option<Key>,
 }
 
 /// How a run continues another one of the same workflow.
@@ -123,6 +152,9 @@ pub struct Parent {
     pub run: RunReference,
     /// Number of the ChildInitiated event in the parent's history.
     pub initiated: EventNumber,
+    /// Number of that run among the runs of its workflow id; zero in logs of older versions. If the
+    /// parent is reset, the run with the highest is the parent.
+    pub ordinal: u64,
 }
 
 /// A run and its workflow.
@@ -187,6 +219,8 @@ pub struct RunTerminated {
     pub details: Payloads,
     /// Idempotency key of the request.
     pub key: Option<Key>,
+    /// Set if a reset ended the run.
+    pub reset: Option<ResetTo>,
 }
 
 /// The run closed and continues in a new one.

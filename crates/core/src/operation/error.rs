@@ -69,7 +69,7 @@ impl CallError {
             | Self::Unavailable(_)
             | Self::NotServed
             | Self::Overloaded
-            | Self::Refused(Refusal::Busy) => true,
+            | Self::Refused(Refusal::Busy | Refusal::Undelivered(_)) => true,
             Self::Invalid(_)
             | Self::NotFound
             | Self::AlreadyExists { .. }

@@ -9,6 +9,7 @@
 mod access;
 mod attempt;
 mod control;
+mod course;
 mod error;
 mod message;
 mod read;
@@ -23,6 +24,7 @@ pub use self::{
     control::{
         Cancel, Done, Pause, Repair, RescheduleTimer, RunTarget, Signal, Terminate, Unpause,
     },
+    course::{Delete, Reset},
     error::CallError,
     message::{AwaitUpdate, Query, QueryAnswer, QueryRequest, Update, UpdateAnswer, UpdateWait},
     read::{
@@ -237,6 +239,8 @@ operations! {
         AwaitEvents(AwaitEvents) -> Events: Viewer, Repeatable, Small;
         AwaitWaits(AwaitWaits) -> RunWaits: Viewer, Repeatable, Large;
         ReportAttempt(ReportAttempt) -> Reported: Client, Changes, Small;
+        Delete(Delete) -> Done: Operator, Changes, Small;
+        Reset(Box<Reset>) -> Done: Operator, Changes, Small;
         CreateSchedule(Box<CreateSchedule>) -> Done: Operator, Changes, Small;
         ChangeSchedule(Box<ChangeSchedule>) -> Done: Operator, Changes, Small;
         DeleteSchedule(DeleteSchedule) -> Done: Operator, Changes, Small;
@@ -350,6 +354,8 @@ impl RunOperation {
             | Self::AwaitEvents(AwaitEvents { target, .. })
             | Self::AwaitWaits(AwaitWaits { target, .. }) => (&target.workflow, target.run),
             Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
+            Self::Delete(Delete { target, .. }) => (&target.workflow, target.run),
+            Self::Reset(reset) => (&reset.target.workflow, reset.target.run),
             Self::CreateSchedule(create) => (&create.workflow, None),
             Self::ChangeSchedule(change) => (&change.workflow, None),
             Self::DeleteSchedule(DeleteSchedule { workflow, .. })
@@ -385,6 +391,8 @@ impl RunOperation {
             | Self::Repair(_)
             | Self::Describe(_)
             | Self::ReportAttempt(_)
+            | Self::Delete(_)
+            | Self::Reset(_)
             | Self::CreateSchedule(_)
             | Self::ChangeSchedule(_)
             | Self::DeleteSchedule(_)

@@ -151,6 +151,8 @@ impl Run {
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),
             Note::EffectSettled { number, .. } => self.settle_effect(*number),
             Note::Repaired { .. } => self.apply_repaired(),
+            Note::ResetTo(reset) => self.apply_reset_to(reset),
+            Note::ParentChanged { parent } => self.apply_parent_changed(parent),
             Note::CancelRepeated { key } => self.cancel_keys.insert(key, Digest::UNKNOWN),
             Note::ScheduleChanged(changed) => self.apply_schedule_changed(changed),
             Note::ScheduleStepped(step) => self.apply_schedule_stepped(step),

@@ -11,9 +11,10 @@
 
 use super::{
     Child, Context, Decision, Input, Refusal, Reply, Run, Signal, Touch, cancel, draft::Draft,
+    reset,
 };
 use crate::{
-    effect::{Action, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild},
+    effect::{Action, AdoptChild, ChildClosed, Effect, EffectOutcome, RunOutcome, StartChild},
     event::{
         Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated, ChildSpec,
         ChildStartFailed, ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
@@ -61,6 +62,7 @@ pub(super) fn deliver(
             draft.buffer_room()?;
             close_child(&mut draft, closed);
         }
+        Action::AdoptChild(AdoptChild { parent, .. }) => reset::adopt(&mut draft, parent),
         Action::StartChild(_) => {
             let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
             return Ok(draft.finish(Reply::Delivered(answer)));
@@ -142,6 +144,10 @@ pub(super) fn decide_closed(
                 None => Err(Refusal::RunClosed),
             }
         }
+        Input::Deliver { action: Action::AdoptChild(AdoptChild { parent, .. }), .. } => {
+            reset::adopt(&mut draft, parent);
+            Ok(draft.finish(Reply::Delivered(EffectOutcome::Applied)))
+        }
         Input::Deliver { .. } => {
             Ok(draft.finish(Reply::Delivered(EffectOutcome::Failed(DeliveryFailure::Closed))))
         }
@@ -193,7 +199,13 @@ impl Run {
             (Action::Cancel { .. }, EffectOutcome::Failed(cause)) => {
                 ExternalCancelFailed { initiated, cause }.into()
             }
-            (Action::ChildClosed(_), _) => return None,
+            (Action::ChildClosed(_), _) | (Action::AdoptChild(_), EffectOutcome::Applied) => {
+                return None;
+            }
+            (Action::AdoptChild(adopt), EffectOutcome::Failed(_)) => {
+                let reason = "the child no longer exists".into();
+                ChildTerminated { initiated, run: adopt.run, reason }.into()
+            }
         };
         Some(fact)
     }
@@ -232,6 +244,9 @@ impl Run {
                 child.started = true;
             }
             self.settle_initiated(started.initiated);
+            if self.last_event > self.copied {
+                self.adopt_child(started.initiated);
+            }
         }
         if let Some(initiated) = closes_child(fact) {
             if let Some(child) = self.children.get_mut(&initiated) {
@@ -246,7 +261,7 @@ impl Run {
         let start = StartChild {
             run: initiated.run,
             child: child.clone(),
-            parent: Parent { run: self.reference(), initiated: number },
+            parent: Parent { run: self.reference(), initiated: number, ordinal: self.ordinal },
             root: self.root.clone().unwrap_or_else(|| self.reference()),
         };
         let target = Target { workflow: child.workflow.clone(), run: None, child: None };
@@ -274,7 +289,7 @@ impl Run {
     }
 
     /// Marks the start of a child, or an external request, as delivered.
-    fn settle_initiated(&mut self, initiated: EventNumber) {
+    pub(super) fn settle_initiated(&mut self, initiated: EventNumber) {
         let child = self.children.get(&initiated).map(|child| child.effect);
         let effect = child.or_else(|| self.externals.get(&initiated).copied());
         if let Some(number) = effect.filter(|number| self.outbox.contains_key(number)) {
@@ -284,7 +299,7 @@ impl Run {
 }
 
 /// Number of the event that initiated the child or request that a fact ends.
-fn closes_child(fact: &Fact) -> Option<EventNumber> {
+pub(super) fn closes_child(fact: &Fact) -> Option<EventNumber> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no child")]
     match fact {
         Fact::ChildStartFailed(closed) => Some(closed.initiated),

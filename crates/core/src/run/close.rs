@@ -12,8 +12,8 @@ use crate::{
     effect::{Action, ChildClosed, RunOutcome},
     event::{
         Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
-        RunCompleted, RunContinuedAsNew, RunFailed, RunTimedOut, Target, UpdateAdmitted,
-        UpdateRequest,
+        RunCompleted, RunContinuedAsNew, RunFailed, RunTerminated, RunTimedOut, Target,
+        UpdateAdmitted, UpdateRequest,
     },
     failure::{Failure, TimeoutKind},
     ids::{EventNumber, RunId, UpdateId},
@@ -201,6 +201,7 @@ pub(super) fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun)
         parent: run.parent.clone(),
         root: run.root.clone(),
         terminate_keys: run.end_keys(context.limits),
+        reset_keys: run.reset_keys.carried(context.limits),
         ..StartRun::new(run.workflow.clone(), context.next_run, run.spec.clone())
     }
 }
@@ -209,7 +210,14 @@ impl Run {
     pub(super) fn apply_close(&mut self, event: &Event) {
         let Some((how, next_run, outcome)) = ending(&event.body.fact) else { return };
         self.touch_everything();
-        self.close_children();
+        let reset = match &event.body.fact {
+            Fact::RunTerminated(RunTerminated { reset: Some(reset), .. }) => Some(reset),
+            _ => None,
+        };
+        self.close_children(reset.map_or(0, |reset| reset.copied));
+        if let Some(reset) = reset {
+            self.remember_reset(reset);
+        }
         if next_run.is_none() {
             self.notify_parent(outcome.clone());
         }
@@ -232,10 +240,12 @@ impl Run {
         self.volatile.lost_starts = 0;
     }
 
-    fn close_children(&mut self) {
+    /// Applies the parent close policies, except to the children of the first `copied` events, which
+    /// the run that a reset makes takes over.
+    fn close_children(&mut self, copied: EventNumber) {
         let children: Vec<_> = self
             .children
-            .iter()
+            .range(copied + 1..)
             .filter(|(_, child)| !child.closing)
             .map(|(number, child)| (*number, child.child.clone()))
             .collect();
@@ -254,7 +264,7 @@ impl Run {
         }
     }
 
-    fn notify_parent(&mut self, outcome: Option<RunOutcome>) {
+    pub(super) fn notify_parent(&mut self, outcome: Option<RunOutcome>) {
         let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
         // A schedule may go on in another run meanwhile, and knows what it started all the same.
         let run = Some(parent.run.run).filter(|_| id_of(&parent.run.workflow.workflow).is_none());
@@ -290,7 +300,7 @@ fn ending(fact: &Fact) -> Option<(Close, Option<RunId>, Option<RunOutcome>)> {
         }
         Fact::RunTerminated(closed) => {
             let outcome = RunOutcome::Terminated { reason: closed.reason.clone() };
-            (Close::Terminated, None, Some(outcome))
+            (Close::Terminated, closed.reset.as_ref().map(|reset| reset.run), Some(outcome))
         }
         Fact::RunContinuedAsNew(closed) => (Close::ContinuedAsNew, Some(closed.next_run), None),
         _ => return None,

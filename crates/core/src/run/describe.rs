@@ -25,6 +25,8 @@ pub struct Description {
     pub resume_sources: Vec<ResumeSource>,
     /// First run of the chain.
     pub first_run: RunId,
+    /// The run whose history a reset copied to make this one.
+    pub reset_from: Option<RunId>,
     /// Attempt number of the chain's retry policy.
     pub attempt: u32,
     /// The parent, if the run is a child.
@@ -154,6 +156,7 @@ impl Run {
             liveness: self.liveness(),
             resume_sources: self.resume_sources(),
             first_run: self.first_run,
+            reset_from: self.reset_from,
             attempt: self.attempt,
             parent: self.parent.as_ref().map(|parent| parent.run.clone()),
             started_at: self.started_at,

@@ -357,6 +357,24 @@ pub enum Refusal {
     /// The run is paused, so no task is handed out.
     #[error("the run is paused: no task is handed out until it is unpaused")]
     Held,
+    /// Only a closed run can be deleted.
+    #[error("the run is open: terminate it before it is deleted")]
+    RunOpen,
+    /// The run has effects on other workflows that are not delivered yet.
+    #[error("{0} effects of the run on other workflows are not delivered yet: retry in a moment")]
+    Undelivered(u64),
+    /// There is no workflow task to go back to.
+    #[error("there is no workflow task to go back to: {0}")]
+    NoSuchTask(String),
+    /// Another run of the workflow is open.
+    #[error("run {0} of the workflow is open: terminate it first, or reset that one")]
+    OtherRunOpen(RunId),
+    /// The task to go back to waits for an answer of another workflow that never came.
+    #[error(
+        "event {0}, which the run keeps, has no answer from the other workflow yet: retry in a moment, \
+         or go back to an earlier task"
+    )]
+    Unanswered(EventNumber),
     /// The run waits for its time, so it has no state that a query could read.
     #[error("the run has not begun: it begins at {begins_at}, and can be queried after that")]
     NotBegun { begins_at: Timestamp },

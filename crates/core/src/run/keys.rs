@@ -5,8 +5,8 @@
 //! request, keys of reschedules with the timer and a digest of the time that was asked for: reusing
 //! a key for another request is refused. The other operations have no content besides a reason. A
 //! new run numbers its timers from the start, so what reschedules asked for is not passed on. The keys
-//! of terminations are passed on to every later run of the workflow id: a terminated run has no run
-//! that continues it, and a repeat that names no run finds the next one.
+//! of terminations, the newest of them, are passed on to every later run of the workflow id: a
+//! terminated run has no run that continues it, and a repeat that names no run finds the next one.
 //!
 //! Repair has no key, because it is idempotent.
 
@@ -65,6 +65,11 @@ impl<T: Clone + Default> Keys<T> {
         if self.known.insert(key.clone(), asked).is_none() {
             self.in_order.push(key.clone());
         }
+    }
+
+    /// What is known of the request with this key.
+    pub fn known(&self, key: &Key) -> Option<&T> {
+        self.known.get(key)
     }
 
     pub fn contains(&self, key: &Key) -> bool {
@@ -177,12 +182,12 @@ impl Run {
         self.reschedule_keys.known.get(key)?.as_ref()
     }
 
-    /// Keys of the terminations of this run and earlier ones of its workflow id, which the next run
-    /// knows too.
+    /// The newest keys of the terminations of this run and earlier ones of its workflow id, which the
+    /// next run knows too, oldest first.
     pub fn end_keys(&self, limits: &Limits) -> Vec<Key> {
-        let earlier = self.earlier_terminate_keys.iter();
-        let keys: Vec<_> = earlier.chain(&self.terminate_key).cloned().collect();
-        newest(&keys, limits, |key| key.as_str().len())
+        let keys = self.earlier_terminate_keys.iter().chain(&self.terminate_key);
+        let older = keys.clone().count().saturating_sub(limits.terminate_keys);
+        keys.skip(older).cloned().collect()
     }
 
     /// Whether the request that names no run, but has this key, has already ended an earlier run.

@@ -130,6 +130,7 @@ fn of_effect(effect: &Effect) -> usize {
         Action::StartChild(start) => of_spec(&start.child.spec),
         Action::Signal { input, header, .. } => (size(input) + map_size(header)).memory(),
         Action::Cancel { reason, .. } => reason.len(),
+        Action::AdoptChild(_) => 0,
         Action::ChildClosed(closed) => of_outcome(&closed.outcome),
     }
 }

@@ -353,7 +353,7 @@ impl Run {
             attempt: 0,
             recorded_retry: None,
         };
-        let parent = Parent { run: self.reference(), initiated: run.number };
+        let parent = Parent { run: self.reference(), initiated: run.number, ordinal: self.ordinal };
         StartChild { run: run.run, child, parent, root: self.reference() }
     }
 }

@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::Run;
 
 /// Version of the snapshot format. Raise it with every change of [`Run`] or of a type inside it.
-pub const SNAPSHOT_VERSION: u16 = 14;
+pub const SNAPSHOT_VERSION: u16 = 15;
 
 impl Run {
     /// Encodes the durable part of the run.
@@ -26,6 +26,7 @@ impl Run {
         let others = self.children.len() + self.externals.len() + self.outbox.len();
         let keys = [&self.signal_keys, &self.cancel_keys, &self.pause_keys, &self.unpause_keys];
         let keys = keys.iter().map(|keys| keys.len()).sum::<usize>() + self.reschedule_keys.len();
+        let keys = keys + self.reset_keys.len() + self.earlier_terminate_keys.len();
         open + others + keys + self.buffer.len() + self.updates.len() + self.carried_updates.len()
     }
 

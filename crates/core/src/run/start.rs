@@ -39,6 +39,8 @@ pub struct StartRun {
     pub root: Option<RunReference>,
     /// Keys of the terminations of earlier runs of the workflow id.
     pub terminate_keys: Vec<Key>,
+    /// Keys of the resets of earlier runs of the workflow id.
+    pub reset_keys: Vec<Key>,
     /// Initial inputs: carried over, or sent with the start.
     pub inputs: Vec<Body>,
     /// The schedule that the run is, if it is one.
@@ -64,6 +66,7 @@ impl StartRun {
             parent: None,
             root: None,
             terminate_keys: Vec::new(),
+            reset_keys: Vec::new(),
             inputs: Vec::new(),
             schedule: None,
         }
@@ -121,6 +124,8 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
         parent: start.parent,
         root: start.root,
         terminate_keys: start.terminate_keys,
+        reset_keys: start.reset_keys,
+        reset: None,
         schedule: start.schedule,
     }
 }
@@ -178,6 +183,9 @@ impl Run {
             unpause_keys: Keys::default(),
             terminate_key: None,
             earlier_terminate_keys: started.terminate_keys.clone(),
+            reset_keys: Keys::of(&started.reset_keys, &[]),
+            reset_from: started.reset.as_ref().map(|reset| reset.base.run),
+            copied: started.reset.as_ref().map_or(0, |reset| reset.copied),
             outbox: Default::default(),
             effects: 0,
             schedule: started.schedule.clone(),
@@ -185,6 +193,9 @@ impl Run {
         };
         if let Some(previous) = previous {
             run.inherit_keys(previous);
+        }
+        if let Some(reset) = &started.reset {
+            run.begin_reset(reset);
         }
         if let Some(key) = &started.key {
             run.remember_creation(key);

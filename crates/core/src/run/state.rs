@@ -118,6 +118,13 @@ pub struct Run {
     pub terminate_key: Option<Key>,
     /// Keys of the terminations of earlier runs of the workflow id, oldest first.
     pub earlier_terminate_keys: Vec<Key>,
+    /// Keys of resets, of this run and of earlier ones of the workflow id, with the run that each made
+    /// if that is known.
+    pub reset_keys: Keys<Option<RunId>>,
+    /// The run whose history a reset copied to make this one.
+    pub reset_from: Option<RunId>,
+    /// Number of the last copied event; zero if no reset made the run.
+    pub copied: EventNumber,
     /// Effects on other workflows without an answer.
     pub outbox: BTreeMap<u64, Effect>,
     /// Number of effects so far.

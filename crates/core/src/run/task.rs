@@ -427,7 +427,12 @@ impl Run {
                 self.close_refused = false;
                 self.forget_attempts();
             }
-            Fact::TaskFailed(failed) => self.apply_failed(event.time, failed),
+            Fact::TaskFailed(failed) => {
+                self.apply_failed(event.time, failed);
+                if self.copied > 0 && event.number == self.copied + 1 {
+                    self.go_on_after_reset(event.time);
+                }
+            }
             Fact::TaskTimedOut(_) => {
                 let failure = Failure::timeout(TimeoutKind::StartToClose);
                 let cause = TaskFailureCause::WorkerFailure;

@@ -53,6 +53,8 @@ impl History {
             parent: None,
             root: None,
             terminate_keys: Vec::new(),
+            reset_keys: Vec::new(),
+            reset: None,
             schedule: None,
         })
     }

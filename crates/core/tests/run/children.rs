@@ -51,7 +51,7 @@ fn a_child_is_started_through_the_outbox() {
     let world = initiated();
     let Action::StartChild(start) = &world.effects()[0].action else { panic!() };
     assert_eq!(start.run, RunId::of_child(world.run.id, 5, at(0)));
-    assert_eq!(start.parent, Parent { run: world.run.reference(), initiated: 5 });
+    assert_eq!(start.parent, Parent { run: world.run.reference(), initiated: 5, ordinal: 1 });
     assert_eq!(start.root, world.run.reference());
     assert_eq!(world.effects()[0].target, target("c"));
 }
@@ -314,7 +314,7 @@ fn an_open_run_is_no_free_workflow_id() {
 /// The parent is notified once, by the last run of the chain.
 #[test]
 fn a_child_tells_its_parent_how_it_closed() {
-    let parent = Parent { run: other(), initiated: 5 };
+    let parent = Parent { run: other(), initiated: 5, ordinal: 1 };
     let mut world = World::begin(StartRun { parent: Some(parent), ..start_run() });
     world.task([complete_run()]);
     let effect = world.effects()[0];

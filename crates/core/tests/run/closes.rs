@@ -364,7 +364,7 @@ fn the_earlier_of_run_and_execution_timeout_holds() {
 
 #[test]
 fn a_parent_is_not_told_while_the_chain_goes_on() {
-    let parent = Some(Parent { run: other(), initiated: 5 });
+    let parent = Some(Parent { run: other(), initiated: 5, ordinal: 1 });
     let spec = RunSpec { retry: Some(policy_of(2)), ..spec() };
     let mut world = World::begin(StartRun { parent, spec, ..start_run() });
     let took = world.task([fail_run()]);

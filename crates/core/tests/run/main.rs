@@ -17,6 +17,7 @@ mod liveness;
 mod overtaken_firings;
 mod pausing;
 mod random;
+mod resets;
 mod scenarios;
 mod schedules;
 mod shown_waits;

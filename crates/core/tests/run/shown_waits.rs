@@ -242,7 +242,7 @@ fn a_move_while_code_describes_the_wait_is_kept() {
 
 /// A child that failed and is tried again by the engine.
 fn retried_child() -> World {
-    let parent = Parent { run: other(), initiated: 5 };
+    let parent = Parent { run: other(), initiated: 5, ordinal: 1 };
     let spec = RunSpec { retry: Some(policy()), ..spec() };
     let mut world = World::begin(StartRun { spec, parent: Some(parent), ..start_run() });
     world.go_to(5);
@@ -274,7 +274,7 @@ fn the_next_attempt_of_a_child_is_a_wait_with_its_origin() {
 /// A start delay has no origin, and a run without a parent is not a child's retry.
 #[test]
 fn only_the_retry_of_a_child_waits_for_its_beginning() {
-    let parent = Some(Parent { run: other(), initiated: 5 });
+    let parent = Some(Parent { run: other(), initiated: 5, ordinal: 1 });
     let delayed = World::begin(StartRun { first_task_at: Some(at(60)), parent, ..start_run() });
     assert_eq!(delayed.run.shown_waits(), []);
     let mut alone = World::with(RunSpec { retry: Some(policy()), ..spec() });

@@ -6,11 +6,12 @@ use std::{fs, path::PathBuf};
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
+    effect::EffectOutcome,
     event::{
         ActivitySpec, Approval, CancelMode, Guards, Origin, Parent, RunCancelRequested, RunPaused,
         RunSpec, RunTerminated, RunUnpaused, TimerSpec, WaitDetails, WaitSpec,
     },
-    run::{Input, Run, SNAPSHOT_VERSION, StartRun},
+    run::{Input, Reapply, ResetPoint, Run, SNAPSHOT_VERSION, StartRun},
     time::Timestamp,
 };
 
@@ -54,8 +55,17 @@ fn samples() -> Vec<(&'static str, Run)> {
         ("blocked", blocked().run),
         ("followed", followed().run),
         ("terminated", terminated().run),
+        ("reset", reset().run),
         ("schedule", crate::schedules::busy().run),
     ]
+}
+
+/// A run that a reset made, with a child that it takes over.
+fn reset() -> World {
+    let mut world = World::after([child("kept"), timer("t", 60), activity("a")]);
+    world.answer(1, EffectOutcome::Applied);
+    world.task([]);
+    world.reset(ResetPoint::LastTask, Reapply::ALL).unwrap()
 }
 
 fn details() -> Option<WaitDetails> {
@@ -101,7 +111,7 @@ fn pending() -> World {
         spec,
         key: Some("start".into()),
         expires_at: Some(at(9000)),
-        parent: Some(Parent { run: other(), initiated: 5 }),
+        parent: Some(Parent { run: other(), initiated: 5, ordinal: 1 }),
         root: Some(other()),
         ..start_run()
     });

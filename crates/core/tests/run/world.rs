@@ -13,9 +13,9 @@ use abide_core::{
     note::{Note, Record},
     payload::Extension,
     run::{
-        self, CompleteTask, Context, Decision, FailTask, GivenTask, Heartbeat, Input, Refusal,
-        Reply, RescheduleTimer, Resolution, ResolveActivity, Run, Signal, Stage, StartActivity,
-        StartRun, StartTask, TimerKey,
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Heartbeat, Input, Reapply,
+        Refusal, Reply, RescheduleTimer, ResetDone, ResetPoint, ResetRun, Resolution,
+        ResolveActivity, Run, Signal, Stage, StartActivity, StartRun, StartTask, TimerKey,
     },
     time::Timestamp,
 };
@@ -103,7 +103,11 @@ impl World {
 
     /// Appends an event as other code wrote it.
     pub(crate) fn append(&mut self, fact: impl Into<Fact>) {
-        let (number, body) = (self.run.last_event + 1, Body::new(fact.into()));
+        self.append_body(Body::new(fact.into()));
+    }
+
+    pub(crate) fn append_body(&mut self, body: Body) {
+        let number = self.run.last_event + 1;
         let records = vec![Record::Event(Event { number, time: self.now, body })];
         self.run.fold_more(&records).unwrap();
         let reply = Reply::Done;
@@ -182,6 +186,42 @@ impl World {
     pub(crate) fn successor(&self, took: &Took) -> Self {
         let start = took.decision.successor.as_deref().unwrap().clone();
         Self::bounded(self.limits.clone(), self.now, start).0
+    }
+
+    /// Resets the run, and returns the world of the new one. Both logs are checked.
+    pub(crate) fn reset(&mut self, to: ResetPoint, reapply: Reapply) -> Result<Self, Refusal> {
+        let before = self.run.to_snapshot();
+        let events = |row: &Row| codec::decode_events(row.events.clone()).unwrap();
+        let context = Context { now: self.now, next_run: run_id(2), limits: &self.limits };
+        let asked = ResetRun {
+            run: run_id(9),
+            ordinal: self.run.ordinal + 1,
+            to,
+            reapply,
+            reason: "wrong turn".into(),
+            identity: "operator".into(),
+            key: Some("once".into()),
+            terminate_keys: Vec::new(),
+            reset_keys: Vec::new(),
+            history: self.log.iter().map(events).collect(),
+        };
+        let made = run::reset(&mut self.run, &context, asked);
+        let ResetDone { base, run, copied, decision } = match made {
+            Ok(made) => made,
+            Err(refusal) => {
+                assert_eq!(self.run.to_snapshot(), before, "a refusal changed the run: {refusal}");
+                return Err(refusal);
+            }
+        };
+        self.write(base);
+        let log: Vec<_> = copied.into_iter().map(|(_, row)| row).collect();
+        let mut world = Self { run, log, states: Vec::new(), ..self.clone() };
+        for rows in 1..=world.log.len() {
+            let part = Self { log: world.log[..rows].to_vec(), ..world.clone() };
+            world.states.push(part.fold(None).to_snapshot());
+        }
+        world.write(decision);
+        Ok(world)
     }
 
     // What happened so far.

@@ -1,7 +1,6 @@
 //! A caller gets the very same error.
 
 use abide_core::{
-    event::Blocked,
     limits::{Exceeded, InvalidField},
     operation::CallError,
     run::{Close, Refusal},
@@ -42,6 +41,11 @@ fn every_error() -> Vec<CallError> {
         Refusal::NotPaused,
         Refusal::Held,
         Refusal::NotBegun { begins_at: time(3) },
+        Refusal::RunOpen,
+        Refusal::Undelivered(2),
+        Refusal::NoSuchTask("none was completed".into()),
+        Refusal::OtherRunOpen(run(1)),
+        Refusal::Unanswered(5),
         Refusal::IsSchedule,
         Refusal::ScheduleRevised { revision: 7 },
     ];

@@ -13,16 +13,17 @@ use abide_core::{
     node::{NodeListing, NodeStanding},
     operation::{
         Alive, AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, Begin, CallError,
-        Cancel, Closed, ConflictPolicy, Count, CountRuns, CreateSearchAttribute,
+        Cancel, Closed, ConflictPolicy, Count, CountRuns, CreateSearchAttribute, Delete,
         DeleteSearchAttribute, Describe, Done, History, HistoryPage, ListNodes, ListRuns,
         ListSearchAttributes, ListWaits, Nodes, Pause, Query, QueryAnswer, QueryRequest, Repair,
-        ReportAttempt, RescheduleTimer, RunRows, RunWaits, SearchAttributes, Signal, Start,
+        ReportAttempt, RescheduleTimer, Reset, RunRows, RunWaits, SearchAttributes, Signal, Start,
         StartUpdate, Started, Terminate, Unpause, Update, UpdateAnswer, UpdateWait, WaitRows,
     },
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
-        ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Reapply, Refusal, ResetPoint, Resolution,
+        ResumeSource, ShownActivity, ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble,
+        WaitKey,
     },
     search::AttributeKind,
     tally::{RunGroup, RunTally, TallyRuns, TallyWaits, WaitGroup, WaitTally},
@@ -105,6 +106,28 @@ fn messages() {
     });
     check_operation(AwaitClose { target: target() });
     check_operation(AwaitWaits { target: target(), after: 12 });
+}
+
+#[test]
+fn changes_of_course() {
+    check_operation(Delete { target: target(), identity: "who".into() });
+    let points = [
+        ResetPoint::FirstTask,
+        ResetPoint::LastTask,
+        ResetPoint::Event(7),
+        ResetPoint::Build("b".into()),
+        ResetPoint::Failure,
+    ];
+    for (index, to) in points.into_iter().enumerate() {
+        check_operation(Reset {
+            target: target(),
+            to,
+            reapply: Reapply { signals: index % 2 == 0, updates: index > 2 },
+            reason: "why".into(),
+            identity: "who".into(),
+            key: Some("k".into()),
+        });
+    }
 }
 
 #[test]
@@ -397,6 +420,7 @@ fn descriptions() {
         liveness: Liveness::ReplayBlocked,
         resume_sources: vec![ResumeSource::Task, ResumeSource::Operator],
         first_run: run(0),
+        reset_from: Some(run(4)),
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
         started_at: time(7),

@@ -38,6 +38,8 @@ pub struct Description {
     pub first_run: RunId,
     /// The number of the attempt, by the retry policy of the start.
     pub attempt: u32,
+    /// The run whose history a reset copied to make this one.
+    pub reset_from: Option<RunId>,
     /// The parent, if the run is a child.
     pub parent: Option<RunReference>,
     /// When the run started.
@@ -83,6 +85,7 @@ impl Description {
             liveness: shown.liveness.into(),
             resume_sources: shown.resume_sources.into_iter().map(Into::into).collect(),
             first_run: shown.first_run,
+            reset_from: shown.reset_from,
             attempt: shown.attempt,
             parent: shown.parent.map(Into::into),
             started_at: shown.started_at,

@@ -7,6 +7,7 @@
 mod activity;
 mod blocked;
 mod control;
+mod course;
 mod description;
 mod error;
 mod generated_id;
@@ -42,6 +43,7 @@ pub use self::{
     activity::ActivityHandle,
     blocked::{Blocked, BlockedReason},
     control::{ControlRequest, RescheduleTimer},
+    course::Reset,
     description::Description,
     error::ClientError,
     handle::{Handled, WorkflowHandle},

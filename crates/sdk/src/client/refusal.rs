@@ -50,6 +50,16 @@ pub enum RefusalKind {
     StaleAttempt,
     /// The cancellation of the activity was not requested.
     CancelNotRequested,
+    /// The run is open; only a closed one can be deleted.
+    RunOpen,
+    /// Effects of the run on other workflows are not delivered yet.
+    Undelivered,
+    /// There is no such workflow task to go back to; the text says which there are.
+    NoSuchTask,
+    /// Another run of the workflow is open.
+    OtherRunOpen,
+    /// A command to another workflow that the run keeps has no answer yet.
+    Unanswered,
     /// The run is a schedule, which only the operations of schedules change.
     IsSchedule,
     /// The schedule was changed since it was described.
@@ -81,6 +91,11 @@ impl RunRefusal {
             Refusal::NoAttempt(_) => RefusalKind::NoAttempt,
             Refusal::StaleAttempt => RefusalKind::StaleAttempt,
             Refusal::CancelNotRequested => RefusalKind::CancelNotRequested,
+            Refusal::RunOpen => RefusalKind::RunOpen,
+            Refusal::Undelivered(_) => RefusalKind::Undelivered,
+            Refusal::NoSuchTask(_) => RefusalKind::NoSuchTask,
+            Refusal::OtherRunOpen(_) => RefusalKind::OtherRunOpen,
+            Refusal::Unanswered(_) => RefusalKind::Unanswered,
             Refusal::IsSchedule => RefusalKind::IsSchedule,
             Refusal::ScheduleRevised { .. } => RefusalKind::ScheduleRevised,
             Refusal::StaleTask | Refusal::BuildTried | Refusal::Held => RefusalKind::Other,

@@ -106,7 +106,7 @@ impl<O> LocalActivityCall<O> {
         let (board, now) = (self.board.clone(), self.board.now());
         let number = board.next_local();
         self.id = format!("local-{number}/{}", self.activity_type);
-        let named = || format!("{}:local-{number}", board.started().run).into();
+        let named = || format!("{}:local-{number}", board.started().original_run).into();
         let (execution, since) = self.execution.get_or_insert_with(|| (named(), now));
         let passed = now.saturating_since(*since);
         let task_timeout = board.started().spec.task_timeout;

@@ -350,9 +350,10 @@ impl<W> Context<W> {
         uuid::Builder::from_random_bytes(self.random()).into_uuid()
     }
 
-    /// The id of this run, unique among all runs.
+    /// The id of this run. A run that a reset makes shows its code the id that the code has seen
+    /// before, so that replay gives the same.
     pub fn run_id(&self) -> RunId {
-        self.board.started().run
+        self.board.started().original_run
     }
 
     /// The workflow's id, which stays the same when another run follows this one.

@@ -44,7 +44,7 @@ fn signal(target: RunTarget) -> Signal {
 }
 
 fn terminate(target: RunTarget) -> Terminate {
-    let RunTerminated { reason, identity, details, key } = RunTerminated::default();
+    let RunTerminated { reason, identity, details, key, .. } = RunTerminated::default();
     Terminate { target, reason, identity, details, key }
 }
 

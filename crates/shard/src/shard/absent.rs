@@ -40,7 +40,7 @@ impl AbsentRuns {
         }
     }
 
-    fn remove(&mut self, run: RunId) -> Option<Absent> {
+    pub(super) fn remove(&mut self, run: RunId) -> Option<Absent> {
         let absent = self.runs.remove(&run)?;
         self.in_memory_only -= absent.in_memory_only;
         Some(absent)

@@ -15,7 +15,7 @@ use abide_core::{
     failure::Failure,
     ids::{NamespaceId, RunId},
     limits::{InvalidField, Limits},
-    operation::{RunOperation, Ticket},
+    operation::{CallError, RunOperation, Ticket},
     payload::PayloadMap,
     report::{Report, ReportAnswer, TaskToken},
     run::{FailTask, Input},
@@ -26,7 +26,7 @@ use abide_core::{
 use abide_store::rows::RegistryRow;
 
 use super::{Reading, Shard, request::Request};
-use crate::message::Fetch;
+use crate::message::{Fetch, Notice, Output};
 
 /// How long a shard relies on what it has read: an attribute that is removed may be set for so long.
 const TRUSTED_FOR: Duration = Duration::from_secs(10);
@@ -198,7 +198,14 @@ impl Shard {
         asked: Unread,
         row: Option<RegistryRow>,
     ) {
-        let read = row.and_then(|row| codec::decode_definitions(row.value).ok());
+        let read = match row.map(|row| codec::decode_definitions(row.value)).transpose() {
+            Ok(read) => read,
+            Err(error) => {
+                let reason = format!("namespace {namespace}: {error}");
+                self.emit(Output::Notice(Notice::UnreadableAttributes(reason.clone())));
+                return self.refuse(asked.ticket, CallError::Unavailable(reason));
+            }
+        };
         match read.filter(|definitions| !definitions.is_empty()) {
             Some(definitions) => {
                 let known = (Arc::new(definitions), self.now());

@@ -8,12 +8,12 @@ use abide_core::{
     event::DeliveryFailure,
     ids::{Key, RunId},
     operation::CallError,
-    run::{Input, Refusal, Reply, StartRun},
+    run::{Input, Refusal, Reply, StartRun, Status},
     schedule,
 };
 use abide_store::{Write, rows::InboxRow};
 
-use super::{Reading, Shard, Todo, start::child_may_start};
+use super::{Reading, Shard, Todo, expiry::Expiry, start::child_may_start};
 use crate::{
     alarm::Alarm,
     message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
@@ -24,10 +24,16 @@ impl Shard {
     /// answer is kept a little longer.
     pub(super) fn effect_confirmed(&mut self, key: &EffectKey) {
         let forget_at = self.now().saturating_add(self.limits.confirmed_retention);
-        self.memory.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
+        let forget = Alarm::Forget(key.run, key.number, self.expiry.sweeps());
+        self.memory.alarms.set(forget_at, forget);
     }
 
-    pub(super) fn forget_effect(&mut self, source: RunId, number: u64) {
+    /// Deletes an answer, unless only a clock that leapt ahead says that it is time.
+    pub(super) fn forget_effect(&mut self, source: RunId, number: u64, confirmed_at: u64) {
+        if self.expiry.sweeps() - confirmed_at < Expiry::sweeps_of_a_confirmation(&self.limits) {
+            let again = self.now().saturating_add(self.limits.sweep_interval);
+            return self.memory.alarms.set(again, Alarm::Forget(source, number, confirmed_at));
+        }
         self.memory.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
@@ -75,9 +81,12 @@ impl Shard {
         match &envelope.effect.action {
             Action::StartChild(start) => {
                 let start = (**start).clone();
-                self.start_child(envelope, start, 1, Vec::new());
+                self.start_child(envelope, start, 1, (Vec::new(), Vec::new()));
             }
-            Action::Signal { .. } | Action::Cancel { .. } | Action::ChildClosed(_) => {
+            Action::Signal { .. }
+            | Action::Cancel { .. }
+            | Action::ChildClosed(_)
+            | Action::AdoptChild(_) => {
                 self.answer_effect(
                     None,
                     envelope,
@@ -101,21 +110,33 @@ impl Shard {
                 let answer = EffectOutcome::Failed(DeliveryFailure::AlreadyExists);
                 return self.answer_effect(Some(run), envelope, answer);
             }
-            let terminate_keys = entry.run.end_keys(&self.limits);
-            return self.start_child(envelope, start, ordinal, terminate_keys);
+            let keys = (entry.run.end_keys(&self.limits), entry.run.known_resets(&self.limits));
+            return self.start_child(envelope, start, ordinal, keys);
+        }
+        if let Action::AdoptChild(adopt) = &envelope.effect.action {
+            if let Status::Closed { next_run: Some(next), .. } = entry.run.status {
+                return self.with_run(next, Todo::Deliver(Box::new(envelope)));
+            }
+            let is_child = entry.run.first_run == adopt.run
+                && entry.run.parent.as_ref().is_some_and(|parent| {
+                    parent.run.workflow == envelope.key.workflow
+                        && parent.initiated == adopt.parent.initiated
+                });
+            if !is_child {
+                let answer = EffectOutcome::Failed(DeliveryFailure::NotFound);
+                return self.answer_effect(Some(run), envelope, answer);
+            }
         }
         // Checks that the target is the child that the source started with this event, at any run
-        // of its chain.
+        // of its chain. If the source was made by a reset, the child may not know it yet. A schedule
+        // numbers its starts over all its runs.
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
-                // A schedule numbers its starts over all its runs.
-                let schedule = schedule::id_of(&envelope.key.workflow.workflow).is_some();
-                let same = match schedule {
-                    true => parent.run.workflow == envelope.key.workflow,
-                    false => parent.run.run == envelope.key.run,
-                };
-                same && parent.initiated == initiated
+                let schedule = schedule::id_of(&parent.run.workflow.workflow).is_some();
+                parent.run.workflow == envelope.key.workflow
+                    && (schedule || parent.run.run <= envelope.key.run)
+                    && parent.initiated == initiated
             })
         });
         if !is_child || entry.run.workflow != target.workflow {
@@ -143,7 +164,7 @@ impl Shard {
         envelope: Envelope,
         start: StartChild,
         ordinal: u64,
-        terminate_keys: Vec<Key>,
+        (terminate_keys, reset_keys): (Vec<Key>, Vec<Key>),
     ) {
         let run = start.run;
         if self.refusals.take_unstarted(run) {
@@ -159,6 +180,7 @@ impl Shard {
             parent: Some(start.parent),
             root: Some(start.root),
             terminate_keys,
+            reset_keys,
             ..StartRun::new(start.child.workflow, run, start.child.spec)
         };
         self.begin(child.beginning(None, self.now()));

@@ -20,7 +20,8 @@ use abide_store::{
 };
 
 use super::{
-    Shard, attributes::Unread, backlog::Refill, repair::Repair, request::Request, start::StartScan,
+    Shard, attributes::Unread, backlog::Refill, repair::Repair, request::Request, reset::Resetting,
+    start::StartScan,
 };
 use crate::{
     cache::{Entry, Recent},
@@ -45,6 +46,7 @@ pub(super) enum Reading {
     StartScan(Box<StartScan>),
     Carried(Box<CarryOver>),
     Registered(NamespaceId, Box<Unread>),
+    Reset(Box<Resetting>),
 }
 
 /// Work to do once its run is in memory.
@@ -72,6 +74,14 @@ pub(super) enum Todo {
     EnsureRows,
     /// Its task row may be missing.
     CheckTask,
+    /// It is deleted.
+    Deleted,
+    /// A reset that needs the current run of the workflow.
+    ResetAfter(Box<Resetting>),
+    /// A reset that must read the log of the run.
+    ResetRead(Box<Resetting>),
+    /// A reset that has read it.
+    ResetNow(Box<Resetting>),
     Repair(Box<Repair>),
 }
 
@@ -93,6 +103,8 @@ pub(super) struct Load {
     parked: Vec<Todo>,
     /// Work that came after the read began, and needs another one because others may write.
     late: Vec<Todo>,
+    /// The run before it, if that is read to find the current run.
+    follows: Option<RunId>,
 }
 
 /// A continue-as-new whose carried-over event bodies are being read.
@@ -107,9 +119,9 @@ pub(super) struct CarryOver {
 }
 
 impl Shard {
-    /// Whether the log of a run is being read.
+    /// Whether work on a run waits: its log is being read, or it is being deleted.
     pub fn is_loading(&self, run: RunId) -> bool {
-        self.memory.loads.contains_key(&run)
+        self.memory.loads.contains_key(&run) || self.memory.gates.holds(run)
     }
 
     /// Whether the log of a run is being read, or was just read for writes that keep a large run in memory.
@@ -117,6 +129,11 @@ impl Shard {
         let durable = |batch| self.memory.pipeline.durable(batch);
         self.is_loading(run)
             || self.memory.cache.peek(run).is_some_and(|entry| entry.arrives(durable))
+    }
+
+    /// Whether the answer to a read is still wanted; a reset drops the reads in flight.
+    pub fn awaits(&self, ticket: Ticket) -> bool {
+        self.memory.reads.contains_key(&ticket)
     }
 
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
@@ -150,6 +167,9 @@ impl Shard {
             (Reading::Registered(namespace, asked), Fetched::Registered(row)) => {
                 self.registered_read(&namespace, *asked, row);
             }
+            (Reading::Reset(resetting), Fetched::Log(rows)) => {
+                self.reset_log_read(*resetting, rows);
+            }
             // The driver answered a different read: nothing in memory can be trusted.
             _ => self.reset(),
         }
@@ -176,6 +196,7 @@ impl Shard {
             (Reading::Load(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
+            (Reading::Reset(resetting), error) => self.reset_read_failed(*resetting, error),
             // No request waits for the sweep, which is the longest read of all; the next sweep
             // retries.
             (Reading::Stranded, ReadError::Unavailable(_)) => {}
@@ -305,7 +326,10 @@ impl Shard {
         }
         let Some(mut run) = load.run else {
             for todo in load.parked {
-                self.without_run(Some(id), todo, &CallError::NotFound);
+                match load.follows.filter(|_| todo.wants_head()) {
+                    Some(before) => self.end_chain_at(before, todo),
+                    None => self.without_run(Some(id), todo, &CallError::NotFound),
+                }
             }
             return;
         };
@@ -342,9 +366,29 @@ impl Shard {
         // A successor may have begun after the row was read.
         let status = self.memory.cache.peek(run).map(|entry| entry.run.status);
         match status {
-            Some(Status::Closed { next_run: Some(next), .. }) => self.with_run_as_head(next, todo),
+            Some(Status::Closed { next_run: Some(next), .. }) => {
+                self.with_run_as_head(next, todo);
+                if let Some(load) = self.memory.loads.get_mut(&next) {
+                    load.follows = Some(run);
+                }
+            }
             _ => {
                 self.memory.cache.set_head(workflow.clone(), run);
+                self.carry_on(run, todo);
+            }
+        }
+    }
+
+    /// The run that followed this one was deleted, so this one is the current run.
+    fn end_chain_at(&mut self, run: RunId, todo: Todo) {
+        let workflow = self.memory.cache.peek(run).map(|entry| entry.run.workflow.clone());
+        match workflow {
+            None => self.with_run_as_head(run, todo),
+            Some(workflow) if self.memory.cache.head(&workflow).is_some() => {
+                self.with_head(&workflow, todo);
+            }
+            Some(workflow) => {
+                self.memory.cache.set_head(workflow, run);
                 self.carry_on(run, todo);
             }
         }
@@ -388,6 +432,11 @@ impl Shard {
                 let (ticket, start) = scan.into_start();
                 self.without_run(run, Todo::Request(ticket, start.into()), error);
             }
+            // The run was deleted since.
+            Todo::Repeated(ticket, start) if *error == CallError::NotFound => {
+                let workflow = start.workflow.clone();
+                self.with_head(&workflow, Todo::Request(ticket, (*start).into()));
+            }
             Todo::Repeated(ticket, _) => self.reply(ticket, Err(error.clone())),
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
             Todo::Deliver(envelope) if *error == CallError::NotFound => {
@@ -407,6 +456,17 @@ impl Shard {
             }
             Todo::Repair(repair) => self.reply(repair.ticket, Err(error.clone())),
             Todo::Finish(carried) => self.acknowledge(carried.ticket, Err(error.clone())),
+            Todo::ResetAfter(resetting)
+            | Todo::ResetRead(resetting)
+            | Todo::ResetNow(resetting) => {
+                self.reset_without_run(*resetting, error);
+            }
+            // It was evicted between its last write and this.
+            Todo::Deleted => {
+                if let Some(run) = run {
+                    self.open_gate(run);
+                }
+            }
             Todo::Answered(..)
             | Todo::LoseTask(_)
             | Todo::TimeOutTask(_)
@@ -451,21 +511,21 @@ impl Shard {
 impl Load {
     fn new(todo: Todo) -> Self {
         let events = Some(Recent::from_start());
-        Self { run: None, snapshot_rows: 0, events, parked: vec![todo], late: Vec::new() }
+        Self {
+            run: None,
+            snapshot_rows: 0,
+            events,
+            parked: vec![todo],
+            late: Vec::new(),
+            follows: None,
+        }
     }
 
     /// Takes the matches that wait for the run.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
         let late = std::mem::take(&mut self.late);
-        parked
-            .into_iter()
-            .chain(late)
-            .filter_map(|todo| match todo {
-                Todo::Matched(offer, worker) => Some((offer, worker)),
-                _ => None,
-            })
-            .collect()
+        parked.into_iter().chain(late).filter_map(Todo::into_match).collect()
     }
 
     fn fold(&mut self, row: LogRow) -> Result<(), String> {
@@ -485,6 +545,19 @@ impl Load {
 }
 
 impl Todo {
+    /// The match that waits, if it is one.
+    pub(super) fn into_match(self) -> Option<(Offer, Worker)> {
+        match self {
+            Self::Matched(offer, worker) => Some((offer, worker)),
+            _ => None,
+        }
+    }
+
+    /// Whether this goes on with what closed the gate of a run.
+    pub(super) const fn passes_gates(&self) -> bool {
+        matches!(self, Self::Deleted | Self::ResetAfter(_) | Self::ResetRead(_) | Self::ResetNow(_))
+    }
+
     /// The workflow that this work names, if any.
     fn workflow(&self) -> Option<&WorkflowKey> {
         self.place().map(|(workflow, _)| workflow)
@@ -500,6 +573,7 @@ impl Todo {
         match self {
             Self::Request(_, request) => Some(request.place()),
             Self::Scanned(scan) => Some((scan.workflow(), None)),
+            Self::ResetAfter(resetting) => Some((resetting.workflow(), None)),
             Self::Deliver(envelope) => {
                 let target = &envelope.effect.target;
                 Some((&target.workflow, target.run))
@@ -511,6 +585,9 @@ impl Todo {
             | Self::Grace(_)
             | Self::Await(_)
             | Self::CheckTask
+            | Self::Deleted
+            | Self::ResetRead(_)
+            | Self::ResetNow(_)
             | Self::Answered(..)
             | Self::LoseTask(_)
             | Self::TimeOutTask(_)

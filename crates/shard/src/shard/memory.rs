@@ -17,6 +17,7 @@ use super::{
     attributes::Registered,
     backlog::HeldQueues,
     due::QuietRuns,
+    gate::Gates,
     load::{HeadSearch, Load, Reading, Todo},
     outbox::Outgoing,
     query::Queries,
@@ -59,6 +60,7 @@ pub(super) struct Memory {
     /// Effects of other shards that are being applied, to ignore duplicates.
     pub(super) incoming: BTreeSet<EffectKey>,
     pub(super) quiet: QuietRuns,
+    pub(super) gates: Gates,
     /// Where the last refill of each queue ended.
     pub(super) refilled: BTreeMap<QueueKey, TaskKey>,
     pub(super) held: HeldQueues,
@@ -90,6 +92,7 @@ impl Memory {
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             quiet: QuietRuns::default(),
+            gates: Gates::default(),
             refilled: BTreeMap::new(),
             held: HeldQueues::default(),
             registered: Registered::default(),

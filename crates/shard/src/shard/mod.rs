@@ -15,6 +15,7 @@
 //!   have.
 //! - `outbox`, `effects`, `expiry`: outgoing and incoming effects of runs on other workflows, and
 //!   how long their answers are kept.
+//! - `delete`, `reset`, `gate`: ends of runs that take a moment, and the work that waits for them.
 //! - `due`: alarms and the due index.
 //! - `repair`: rows that a run lacks or should not have.
 //! - `waiters`: callers that wait for a run to change.
@@ -44,9 +45,11 @@ mod attempts;
 mod attributes;
 mod backlog;
 mod close;
+mod delete;
 mod due;
 mod effects;
 mod expiry;
+mod gate;
 mod load;
 mod memory;
 mod open;
@@ -57,6 +60,7 @@ mod refusals;
 mod repair;
 mod report;
 mod request;
+mod reset;
 mod schedule;
 mod start;
 mod transition;

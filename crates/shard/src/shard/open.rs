@@ -96,6 +96,7 @@ impl Shard {
                 for output in self.memory.pipeline.commit_done() {
                     self.release(output);
                 }
+                self.wake_durable();
                 self.memory.cache.allow_shrinking();
             }
             (
@@ -247,8 +248,9 @@ impl Shard {
     /// Returns the credit of workers whose match fails.
     fn give_back(&mut self) {
         let waiting = self.memory.pipeline.take_waiting();
-        let parked =
-            self.memory.loads.values_mut().flat_map(Load::take_matched).collect::<Vec<_>>();
+        let mut parked: Vec<_> =
+            self.memory.loads.values_mut().flat_map(Load::take_matched).collect();
+        parked.extend(self.memory.gates.take_matched());
         for (offer, worker) in parked {
             self.emit(Output::Unmatched(offer, worker));
         }

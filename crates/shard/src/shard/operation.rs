@@ -35,6 +35,8 @@ impl Shard {
             RunOperation::ReportAttempt(report) => {
                 return self.report_attempt(run, ticket, report);
             }
+            RunOperation::Delete(_) => return self.delete(run, ticket),
+            RunOperation::Reset(asked) => return self.begin_reset(run, ticket, *asked),
             RunOperation::CreateSchedule(create) => {
                 return self.create_schedule(run, ticket, &create);
             }
@@ -139,7 +141,7 @@ fn input_of(operation: &RunOperation, now: Timestamp) -> Option<Input> {
             Input::RequestCancel(RunCancelRequested { reason, identity, key, source, received_at })
         }
         RunOperation::Terminate(Terminate { reason, identity, details, key, .. }) => {
-            Input::Terminate(RunTerminated { reason, identity, details, key })
+            Input::Terminate(RunTerminated { reason, identity, details, key, reset: None })
         }
         RunOperation::Pause(Pause { reason, identity, key, .. }) => {
             Input::Pause(RunPaused { reason, identity, key })

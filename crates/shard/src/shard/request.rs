@@ -159,6 +159,7 @@ impl Shard {
 
     /// Performs work with a run that is in memory.
     pub(super) fn carry_on(&mut self, run: RunId, todo: Todo) {
+        let Some(todo) = self.pass_gate(run, todo) else { return };
         match todo {
             Todo::Request(ticket, request) => self.serve(run, ticket, request),
             Todo::Scanned(scan) => self.start_unless_passed(run, *scan),
@@ -169,6 +170,10 @@ impl Shard {
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
             Todo::Await(scheduled) => self.await_worker(run, scheduled),
             Todo::CheckTask => self.check_task(run),
+            Todo::Deleted => self.deleted(run),
+            Todo::ResetAfter(resetting) => self.reset_after(run, *resetting),
+            Todo::ResetRead(resetting) => self.read_for_reset(*resetting),
+            Todo::ResetNow(resetting) => self.reset_now(*resetting),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
             Todo::LoseTask(start) => self.decide_quietly(run, Input::LoseTask { start }),

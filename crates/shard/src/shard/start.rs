@@ -198,6 +198,7 @@ impl Shard {
             identity: start.identity,
             key: start.key,
             terminate_keys: head.map(|head| head.end_keys(&self.limits)).unwrap_or_default(),
+            reset_keys: head.map(|head| head.known_resets(&self.limits)).unwrap_or_default(),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, run, start.spec)
         }

@@ -54,12 +54,16 @@ impl Shard {
     /// Begins a run, which becomes the current run of its workflow.
     pub(super) fn begin(&mut self, start: StartRun) {
         let context = Self::context(&self.moment, &self.limits);
-        let (mut run, decision) = run::start(&context, start);
+        let (run, decision) = run::start(&context, start);
         self.advance_entropy();
-        run.volatile.watched_since = self.opened_at;
-        let id = run.id;
-        let workflow = run.workflow.clone();
-        self.memory.cache.insert(Entry::begun(run));
+        self.begin_as_current(Entry::begun(run), decision);
+    }
+
+    /// Records the first decision of a run, which becomes the current run of its workflow.
+    pub(super) fn begin_as_current(&mut self, mut entry: Entry, decision: Decision) {
+        entry.run.volatile.watched_since = self.opened_at;
+        let (id, workflow) = (entry.run.id, entry.run.workflow.clone());
+        self.memory.cache.insert(entry);
         if let Some(search) = self.memory.heads.get_mut(&workflow) {
             search.stale = true;
         }

@@ -182,6 +182,10 @@ impl Shard {
     }
 }
 
+const fn moves_on(how: Close) -> bool {
+    matches!(how, Close::ContinuedAsNew | Close::Terminated)
+}
+
 /// The answer to a caller that waits for an update; none while it must wait longer.
 pub(super) fn answer(run: &Run, asked: &AwaitUpdate) -> Option<Result<AnyAnswer, CallError>> {
     let at = |stage| Some(Ok(UpdateAnswer::Reached { run: run.id, stage }.into()));
@@ -204,8 +208,8 @@ pub(super) fn answer(run: &Run, asked: &AwaitUpdate) -> Option<Result<AnyAnswer,
         (Some(_), None) => None,
         (None, None) => Some(Err(CallError::Reset)),
         // The next run has the update, or receives it now. An accepted update moves on only with a
-        // continue-as-new.
-        (_, Some(how)) if next_run.is_some() && (!accepted || how == Close::ContinuedAsNew) => None,
+        // continue-as-new or a reset, the one termination that another run follows.
+        (_, Some(how)) if next_run.is_some() && (!accepted || moves_on(how)) => None,
         (_, Some(how)) => Some(Err(CallError::UpdateAborted { run: run.id, how, accepted })),
     }
 }

@@ -4,6 +4,7 @@ mod absent;
 mod blocked;
 mod clocks;
 mod closing;
+mod course;
 mod cuts;
 mod durability;
 mod effects;

@@ -45,7 +45,7 @@ fn refused(answer: Result<AnyAnswer, CallError>) {
 }
 
 fn terminate() -> Terminate {
-    let RunTerminated { reason, identity, details, key } = RunTerminated::default();
+    let RunTerminated { reason, identity, details, key, .. } = RunTerminated::default();
     Terminate { target: target("w"), reason, identity, details, key }
 }
 

@@ -414,7 +414,7 @@ fn an_update_that_no_code_has_judged_is_aborted_as_not_accepted() {
     let mut world = World::new();
     let start = start_call(&mut world);
     let asked = call(&mut world, &start);
-    let RunTerminated { reason, identity, details, key } = RunTerminated::default();
+    let RunTerminated { reason, identity, details, key, .. } = RunTerminated::default();
     let target = target("w");
     let call = Terminate { target, reason, identity, details, key };
     world.ask(shard_of("w"), call).unwrap();

@@ -3,14 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use abide_core::{
-    event::{Fact, Initiator},
-    ids::RunId,
-    run::Status,
-};
+use abide_core::{ids::RunId, run::Status};
 
 use super::{
-    Check, Checked, Violation,
+    Check, Checked, Violation, course,
     ledger::{Ledger, Story},
 };
 
@@ -41,47 +37,62 @@ pub fn hold_together(ledger: &Ledger, runs: &BTreeSet<RunId>) -> Checked {
     Ok(())
 }
 
-/// Ordinals are dense, only the last run may be open, and links agree in both directions.
+/// Ordinals rise, and are dense unless runs are deleted; only the last run may be open, and links agree in
+/// both directions.
 pub fn runs_are_chains(ledger: &Ledger) -> Checked {
-    for (workflow, runs) in &ledger.workflows {
-        let mut stories: Vec<_> = ledger.of_workflow(workflow).collect();
+    for workflow in ledger.workflows.keys() {
+        let all: Vec<_> = ledger.of_workflow(workflow).collect();
+        let dense = !all.iter().any(|story| story.deleted);
+        let mut stories: Vec<_> = all.into_iter().filter(|story| !story.deleted).collect();
         stories.sort_by_key(|story| story.run.ordinal);
         for (index, story) in stories.iter().enumerate() {
             let wrong = |what: String| Err(Violation::of(Check::Chains, story.run.id, what));
-            let ordinal = u64::try_from(index + 1).unwrap_or_default();
-            if story.run.ordinal != ordinal {
+            let before = index.checked_sub(1).and_then(|before| stories.get(before)).copied();
+            let ordinal = before.map_or(0, |before| before.run.ordinal) + 1;
+            if story.run.ordinal < ordinal || (dense && story.run.ordinal != ordinal) {
                 return wrong(format!("ordinal {} instead of {ordinal}", story.run.ordinal));
             }
-            let last = index + 1 == runs.len();
-            if story.run.open() && !last {
+            let next = stories.get(index + 1);
+            if story.run.open() && next.is_some() {
                 return wrong("open, but not the current run".into());
             }
-            let next = stories.get(index + 1).map(|next| next.run.id);
-            if let Status::Closed { next_run: Some(link), .. } = story.run.status
-                && next != Some(link)
-            {
-                return wrong(format!("followed by {next:?} instead of {link}"));
-            }
-            link_back(story, index.checked_sub(1).and_then(|before| stories.get(before)))?;
+            link_holds(ledger, story, next.copied())?;
+            link_back(ledger, story)?;
         }
     }
     Ok(())
 }
 
-fn link_back(story: &Story, before: Option<&&Story>) -> Checked {
-    let Some(Fact::RunStarted(started)) = story.events.first().map(|event| &event.body.fact) else {
-        return Err(Violation::of(Check::Chains, story.run.id, "no RunStarted"));
-    };
-    let Some(previous) = &started.previous else { return Ok(()) };
-    let linked = before.is_some_and(|before| {
-        let next = matches!(
-            before.run.status,
-            Status::Closed { next_run: Some(next), .. } if next == story.run.id
-        );
-        before.run.id == previous.run && (next || previous.initiator == Initiator::Reset)
-    });
-    if linked {
+/// The run that a closed run names follows it, at once unless it was made by a reset.
+fn link_holds(ledger: &Ledger, story: &Story, next: Option<&Story>) -> Checked {
+    let Status::Closed { next_run: Some(link), .. } = story.run.status else { return Ok(()) };
+    let named = ledger.stories.get(&link);
+    let by_reset = named.is_some_and(|named| named.run.reset_from == Some(story.run.id));
+    let deleted = named.is_some_and(|named| named.deleted);
+    if by_reset || deleted || next.is_some_and(|next| next.run.id == link) {
         return Ok(());
     }
-    Err(Violation::of(Check::Chains, story.run.id, "the run before does not lead to it"))
+    let next = next.map(|next| next.run.id);
+    let what = format!("followed by {next:?} instead of {link}");
+    Err(Violation::of(Check::Chains, story.run.id, what))
+}
+
+/// The run before leads to this one. It may lead to a later one too, if it was reset since.
+fn link_back(ledger: &Ledger, story: &Story) -> Checked {
+    let wrong = |what: &str| Err(Violation::of(Check::Chains, story.run.id, what));
+    let Some(started) = course::started(story) else { return wrong("no RunStarted") };
+    if started.previous.is_none() && started.reset.is_none() {
+        return Ok(());
+    }
+    let Some(before) = course::before(ledger, story) else {
+        return wrong("the run before was never written");
+    };
+    let linked = match before.run.status {
+        Status::Closed { next_run: Some(next), .. } => {
+            let later = ledger.stories.get(&next).map(|next| next.run.reset_from);
+            next == story.run.id || later == Some(Some(before.run.id))
+        }
+        Status::Closed { next_run: None, .. } | Status::Open => false,
+    };
+    if linked { Ok(()) } else { wrong("the run before does not lead to it") }
 }

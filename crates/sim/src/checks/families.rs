@@ -12,7 +12,7 @@ use abide_core::{
 };
 
 use super::{
-    Check, Checked, Violation, chains,
+    Check, Checked, Violation, chains, course,
     ledger::{Ledger, Story},
 };
 
@@ -29,14 +29,40 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
         let Fact::ChildInitiated(initiated) = &event.body.fact else { continue };
         let news = news_of(parent, event.number);
         let chain: Vec<_> = chains::from(ledger, initiated.run).collect();
-        let judged = description_matches(parent, initiated, &chain, &news)
-            .and_then(|()| left_as_agreed(parent, initiated, &chain, &news));
+        let judged = if chain.iter().any(|story| story.deleted || story.run.copied > 0) {
+            outcome_was_real(ledger, initiated.run, &news)
+        } else if event.number <= taken_over(parent) {
+            description_matches(parent, initiated, &chain, &news)
+        } else {
+            description_matches(parent, initiated, &chain, &news)
+                .and_then(|()| left_as_agreed(parent, initiated, &chain, &news))
+        };
         judged.map_err(|what| {
             let what = format!("child {}: {what}", event.number);
             Violation::of(Check::Families, parent.run.id, what)
         })?;
     }
     Ok(())
+}
+
+/// Children of events up to this one belong to several runs of the parent, because of a reset.
+fn taken_over(parent: &Story) -> EventNumber {
+    let to = parent.events.last().and_then(|event| match &event.body.fact {
+        Fact::RunTerminated(end) => end.reset.as_ref().map(|reset| reset.copied),
+        _ => None,
+    });
+    to.unwrap_or(0).max(parent.run.copied)
+}
+
+/// The parent has recorded the end of a run of a child that was reset or deleted.
+fn outcome_was_real(ledger: &Ledger, first: RunId, news: &News) -> Result<(), &'static str> {
+    let Some((run, _)) = &news.closed else { return Ok(()) };
+    let ended = ledger.stories.get(run).filter(|story| !story.run.open());
+    let mut before = std::iter::successors(ended, |story| course::before(ledger, story));
+    match before.any(|story| story.run.id == first) {
+        true => Ok(()),
+        false => Err("the parent has recorded another run"),
+    }
 }
 
 /// What a parent has recorded about a child.
@@ -211,7 +237,6 @@ pub fn effects_take_place_once(ledger: &Ledger) -> Checked {
 
 /// Signals to other workflows that the run knows to have arrived.
 fn signals_delivered(story: &Story) -> Vec<Sent> {
-    let mut number = 0;
     let mut sent = Vec::new();
     let told = |initiated: EventNumber| {
         story.events.iter().any(|event| {
@@ -221,18 +246,14 @@ fn signals_delivered(story: &Story) -> Vec<Sent> {
             )
         })
     };
-    for event in &story.events {
-        match &event.body.fact {
-            Fact::ExternalSignalInitiated(initiated) => {
-                number += 1;
-                let settled = story.settled.get(&number).copied().unwrap_or_default();
-                if settled || told(event.number) {
-                    let workflow = initiated.target.workflow.clone();
-                    sent.push((story.run.id, workflow, initiated.name.clone()));
-                }
+    // What was copied was sent by another run.
+    for event in story.events.iter().filter(|event| event.number > story.run.copied) {
+        if let Fact::ExternalSignalInitiated(initiated) = &event.body.fact {
+            let settled = story.settled.get(&event.number).copied().unwrap_or_default();
+            if settled || told(event.number) {
+                let workflow = initiated.target.workflow.clone();
+                sent.push((story.run.id, workflow, initiated.name.clone()));
             }
-            Fact::ChildInitiated(_) | Fact::ExternalCancelInitiated(_) => number += 1,
-            _ => {}
         }
     }
     sent
@@ -242,6 +263,7 @@ fn signals_received(ledger: &Ledger, story: &Story) -> Vec<Sent> {
     let mut received: Vec<Sent> = story
         .events
         .iter()
+        .filter(|event| event.number > story.inherited)
         .filter_map(|event| match &event.body.fact {
             Fact::SignalReceived(signal) => {
                 let RunReference { run, .. } = signal.source.clone()?;
@@ -250,8 +272,10 @@ fn signals_received(ledger: &Ledger, story: &Story) -> Vec<Sent> {
             _ => None,
         })
         .collect();
-    let carried = carried_effects(ledger, story).min(received.len());
-    received.drain(..carried);
+    if story.run.copied == 0 {
+        let carried = carried_effects(ledger, story).min(received.len());
+        received.drain(..carried);
+    }
     received
 }
 
@@ -285,6 +309,7 @@ pub fn no_effect_is_in_flight(ledger: &Ledger) -> Checked {
                 Action::Signal { .. } => "signal",
                 Action::Cancel { .. } => "cancel",
                 Action::ChildClosed(_) => "close of a child",
+                Action::AdoptChild(_) => "adoption of a child",
             };
             let what = format!("effect {number}, {kind}, has no answer");
             return Err(Violation::of(Check::Liveness, story.run.id, what));

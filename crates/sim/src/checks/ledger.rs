@@ -14,7 +14,7 @@ use abide_core::{
 use abide_store::{Batch, Write, rows::LogRow};
 use bytes::Bytes;
 
-use super::{Check, Checked, Violation, chains, races, records, waits, writers};
+use super::{Check, Checked, Violation, chains, course, races, records, waits, writers};
 
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -45,12 +45,19 @@ pub struct Story {
     /// Attempts that were left to be completed from outside.
     pub detached: BTreeSet<(EventNumber, u32)>,
     pub completed: BTreeSet<EventNumber>,
-    /// Effects without a result event that are settled, and whether they were delivered.
-    pub settled: BTreeMap<u64, bool>,
+    /// Commands to other workflows without a result event that are settled, by event, and whether they
+    /// were delivered.
+    pub settled: BTreeMap<EventNumber, bool>,
+    /// Events of commands to other workflows, by the number of the effect.
+    sent: BTreeMap<u64, EventNumber>,
     /// Names of buffered inputs that no longer applied.
     pub dropped: Vec<String>,
     /// Position between two tasks.
     pub place: records::TaskPosition,
+    /// The last event that a reset wrote when it made the run; zero without a reset.
+    pub inherited: EventNumber,
+    /// The run is deleted. What it was is kept for checks of others.
+    pub deleted: bool,
 }
 
 impl Ledger {
@@ -62,12 +69,14 @@ impl Ledger {
             #[expect(clippy::wildcard_enum_match_arm, reason = "other rows are compared later")]
             match write {
                 Write::AppendLog(row) => self.append(batch.shard, row)?,
+                Write::DeleteRun(run) => course::delete(self, *run)?,
                 Write::PutSnapshot(row) => writers::snapshot_is_fold(self, row)?,
                 _ => {}
             }
         }
         let runs = self.rows.apply(batch);
         chains::hold_together(self, &runs)?;
+        course::resets_copy(self, &runs)?;
         waits::rows_follow_history(self, &runs)
     }
 
@@ -75,6 +84,7 @@ impl Ledger {
     pub fn current(&self, workflow: &WorkflowKey) -> Option<&Story> {
         let runs = self.workflows.get(workflow)?;
         let stories = runs.iter().filter_map(|run| self.stories.get(run));
+        let stories = stories.filter(|story| !story.deleted);
         stories.max_by_key(|story| story.run.ordinal)
     }
 
@@ -132,8 +142,11 @@ impl Story {
             detached: BTreeSet::new(),
             completed: BTreeSet::new(),
             settled: BTreeMap::new(),
+            sent: BTreeMap::new(),
             dropped: Vec::new(),
             place: records::TaskPosition::default(),
+            inherited: 0,
+            deleted: false,
         };
         for record in first {
             if let Record::Event(event) = record {
@@ -146,6 +159,9 @@ impl Story {
     }
 
     fn append(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
+        if self.deleted {
+            return Err(Violation::of(Check::Deletions, row.run, "it is written to afterwards"));
+        }
         if row.sequence != self.run.log_rows + 1 {
             let what = format!("row {} follows row {}", row.sequence, self.run.log_rows);
             return Err(Violation::of(Check::LogDense, row.run, what));
@@ -172,10 +188,16 @@ impl Story {
                     if let Fact::ActivityCompleted(completed) = &event.body.fact {
                         self.completed.insert(completed.scheduled);
                     }
+                    let sent = self.run.outbox.last_key_value();
+                    let sent = sent.filter(|(_, effect)| effect.initiated == Some(event.number));
+                    self.sent.extend(sent.map(|(number, _)| (*number, event.number)));
                     self.events.push(event);
                 }
                 Record::Note(note) => self.note(note),
             }
+        }
+        if self.run.copied > 0 && row.first_event == self.run.copied + 1 {
+            self.inherited = self.run.last_event;
         }
         self.run.logged(row.events.len());
         self.run.take_touched();
@@ -214,7 +236,8 @@ impl Story {
                 self.detached.insert((scheduled, start));
             }
             Note::EffectSettled { number, delivered } => {
-                self.settled.insert(number, delivered);
+                let initiated = self.sent.get(&number);
+                self.settled.extend(initiated.map(|initiated| (*initiated, delivered)));
             }
             Note::BufferReleased { dropped } => self.dropped.extend(dropped),
             Note::InputBuffered(_)
@@ -226,6 +249,8 @@ impl Story {
             | Note::Repaired { .. }
             | Note::AttemptAwaited { .. }
             | Note::AttemptPresented { .. }
+            | Note::ResetTo(_)
+            | Note::ParentChanged { .. }
             | Note::CancelRepeated { .. }
             | Note::ScheduleChanged(_)
             | Note::ScheduleStepped(_)

@@ -13,6 +13,7 @@
 //! - `families`: parents and children, effects on other workflows.
 //! - `borders`: commands between namespaces.
 //! - `chains`: runs of one workflow follow each other, one at a time.
+//! - `course`: resets and deletions.
 //! - `updates`: an update has one outcome, the same for all callers.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
 //! - `sagas`: the steps of a failed saga are undone once and in order.
@@ -30,6 +31,7 @@ use abide_core::ids::RunId;
 pub mod borders;
 pub mod chains;
 pub mod cleanups;
+pub mod course;
 pub mod crowds;
 pub mod dispatches;
 pub mod families;
@@ -42,6 +44,7 @@ pub mod records;
 pub mod replays;
 pub mod rows;
 pub mod sagas;
+pub mod searches;
 pub mod settled;
 pub mod signals;
 pub mod updates;
@@ -145,6 +148,10 @@ checks! {
     Borders = "namespaces have borders",
     /// Runs of a workflow are a chain with one current run.
     Chains = "chain of runs",
+    /// A reset copies a history as it is, and carries over what it should.
+    Resets = "resets copy",
+    /// A deleted run was over, and leaves nothing.
+    Deletions = "deleted leaves nothing",
     /// An update has one outcome.
     Updates = "one outcome of an update",
     /// Cleanup runs once.
@@ -157,6 +164,8 @@ checks! {
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
+    /// A search finds the runs whose log says so, and no others.
+    Searches = "searches find what was set",
     /// Every wait has a row, and every row belongs to an open wait.
     WaitRows = "a row for every wait",
     /// A timer has at most one due row, for its current due time.

@@ -8,15 +8,15 @@ use abide_core::{
     event::{Fact, Initiator, Mover, SignalReceived, UpdateRequest},
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     operation::{
-        AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
-        RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
+        AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Delete, Done, RescheduleTimer,
+        RunOperation, RunTarget, Signal, Start, Started, Terminate, Update, UpdateAnswer,
     },
     run::{KnownUpdate, Refusal, Resolution, Stage},
 };
 use bytes::Bytes;
 
 use super::{
-    Check, Checked, Violation, keys,
+    Check, Checked, Violation, course, keys,
     ledger::{Ledger, Story},
     updates::{self, Outcomes},
 };
@@ -108,6 +108,14 @@ impl Promises {
             (RunOperation::ReportAttempt(asked), AnyAnswer::Done(Done { run, .. })) => {
                 self.check_report(ledger, &asked.attempt, &asked.report, *run)
             }
+            (RunOperation::Reset(asked), AnyAnswer::Done(Done { run, .. })) => {
+                let story = story(ledger, *run)?;
+                durable(story, story.run.was_reset_by(asked.key.as_ref()), "the reset")
+            }
+            (RunOperation::Delete(Delete { .. }), AnyAnswer::Done(Done { run, .. })) => {
+                let story = story(ledger, *run)?;
+                durable(story, story.deleted, "the deletion")
+            }
             (RunOperation::Describe(_), AnyAnswer::Description(shown)) => {
                 let story = story(ledger, shown.run)?;
                 if story.shows(shown).is_some() {
@@ -123,7 +131,7 @@ impl Promises {
     fn check_end(&mut self, ledger: &Ledger, asked: &Terminate, run: RunId) -> Checked {
         let story = story(ledger, run)?;
         // A repeat that names no run may find a successor of the run that it has ended.
-        if asked.target.run.is_none() && story.run.ended_earlier(asked.key.as_ref()) {
+        if asked.target.run.is_none() && ended_before(ledger, story, asked.key.as_ref()) {
             return Ok(());
         }
         self.ends.insert(run);
@@ -232,7 +240,7 @@ impl Promises {
                     keys::update_is_the_one(ledger, (*run, stage), update, request)?;
                 }
                 if let Stage::Completed(outcome) = stage {
-                    self.outcomes.tell(story, update, outcome)?;
+                    self.outcomes.tell(ledger, story, update, outcome)?;
                 }
                 self.updates.insert(name, stage.clone());
             }
@@ -280,6 +288,10 @@ impl Promises {
             }
         }
         for (workflow, update) in &self.rejected {
+            // Code may judge an update otherwise that a reset has brought back.
+            if ledger.of_workflow(workflow).any(|story| story.run.copied > 0) {
+                continue;
+            }
             for story in ledger.of_workflow(workflow) {
                 if accepted(story).any(|accepted| accepted == update) {
                     let what = format!("update {update} was reported as rejected but is accepted");
@@ -319,19 +331,25 @@ fn move_is_there(story: &Story, client: &str) -> bool {
 
 /// No input appears twice in the histories of a chain.
 pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
-    let mut seen = BTreeSet::new();
     let mut starts = BTreeSet::new();
+    let mut resets = BTreeSet::new();
     for story in ledger.stories.values() {
         let twice = |what: String| Err(Violation::of(Check::NothingTwice, story.run.id, what));
-        for text in signal_texts(story).skip(carried_signals(ledger, story)) {
-            if !seen.insert((story.run.first_run, text.clone())) {
-                return twice(format!("signal {text:?}"));
-            }
+        if let Some(text) = signal_read_again(ledger, story) {
+            return twice(format!("signal {text:?}"));
         }
-        if let Some(key) = &story.run.key
-            && !starts.insert((story.run.workflow.clone(), key.clone()))
+        // A deleted run takes its keys with it.
+        let kept = || story.run.workflow.clone();
+        if let Some(key) = story.run.key.as_ref().filter(|_| !story.deleted)
+            && !starts.insert((kept(), key.clone()))
         {
             return twice(format!("start {key}"));
+        }
+        let reset = course::started(story).and_then(|started| started.reset.as_ref());
+        if let Some(key) = reset.and_then(|reset| reset.key.as_ref()).filter(|_| !story.deleted)
+            && !resets.insert((kept(), key.clone()))
+        {
+            return twice(format!("reset {key}"));
         }
         let mut moved = BTreeSet::new();
         let mut keyed = moves(story).filter(|client| client.starts_with(KEYED));
@@ -350,6 +368,20 @@ pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
     Ok(())
 }
 
+/// A signal that the run has got twice, or that a run before it had got.
+fn signal_read_again<'a>(ledger: &Ledger, story: &'a Story) -> Option<&'a Bytes> {
+    let mut own = BTreeSet::new();
+    if let Some(text) = signal_texts(story, 0).find(|text| !own.insert(*text)) {
+        return Some(text);
+    }
+    let mut new = signal_texts(story, story.inherited);
+    let carried = if story.run.copied > 0 { 0 } else { carried_signals(ledger, story) };
+    let new: BTreeSet<_> = new.by_ref().skip(carried).collect();
+    let earlier =
+        std::iter::successors(course::before(ledger, story), |story| course::before(ledger, story));
+    earlier.flat_map(|story| signal_texts(story, 0)).find_map(|text| new.get(text).copied())
+}
+
 /// How many of the run's first signals from clients were carried over from the previous run.
 pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
     let Some(Fact::RunStarted(started)) = facts(story).next() else { return 0 };
@@ -366,13 +398,26 @@ pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
                 let event = before.and_then(|before| before.events.get(index));
                 matches!(
                     event.map(|event| &event.body.fact),
-                    Some(Fact::SignalReceived(signal)) if !signal.input.is_empty()
+                    Some(Fact::SignalReceived(signal))
+                        if signal.source.is_none() && !signal.input.is_empty()
                 )
             };
             closed.signals.iter().filter(of_a_client).count()
         }
         _ => 0,
     }
+}
+
+/// Whether a request with this key ended an earlier run of the same workflow.
+fn ended_before(ledger: &Ledger, of: &Story, key: Option<&Key>) -> bool {
+    let ended = |earlier: &Story| {
+        let ended = earlier.events.last().map(|event| &event.body.fact);
+        matches!(ended, Some(Fact::RunTerminated(ended)) if ended.key.as_ref() == key)
+    };
+    let mut earlier = ledger.stories.values().filter(|story| {
+        story.run.workflow == of.run.workflow && story.run.ordinal < of.run.ordinal
+    });
+    key.is_some() && earlier.any(ended)
 }
 
 fn story(ledger: &Ledger, run: RunId) -> Result<&Story, Violation> {
@@ -413,9 +458,16 @@ fn signals(story: &Story) -> impl Iterator<Item = &SignalReceived> {
     })
 }
 
-/// Texts of clients' signals: each is unique, whatever key it used.
-fn signal_texts(story: &Story) -> impl Iterator<Item = &Bytes> {
-    signals(story).filter_map(|signal| signal.input.first().map(|payload| &payload.data))
+/// Texts of clients' signals after an event: each is unique, whatever key it used. A run that goes back
+/// may send the same again.
+fn signal_texts(story: &Story, after: EventNumber) -> impl Iterator<Item = &Bytes> {
+    let later = story.events.iter().filter(move |event| event.number > after);
+    later.filter_map(|event| match &event.body.fact {
+        Fact::SignalReceived(signal) if signal.source.is_none() => {
+            signal.input.first().map(|payload| &payload.data)
+        }
+        _ => None,
+    })
 }
 
 fn text(signal: &SignalReceived) -> Bytes {

@@ -263,7 +263,7 @@ fn decided(events: &[Event], request: &str) -> Winner {
         _ => false,
     };
     let mut answers = events.iter().filter(answer).peekable();
-    let first = answers.peek().map(|event| event.number);
+    let first = answers.peek().map(|event| reached_code(events, event));
     if !request.ends_with(".1") || !answers.all(decides) {
         return Winner::Untold;
     }
@@ -283,8 +283,20 @@ fn reached(events: &[Event], goal: Goal) -> Option<EventNumber> {
     };
     let (Goal::Marks(count) | Goal::Votes(count)) = goal else { return None };
     let before = usize::try_from(count).ok()?.checked_sub(1)?;
-    let mut counted = events.iter().filter(|event| counts(&event.body.fact));
-    counted.nth(before).map(|event| event.number)
+    let counted = events.iter().filter(|event| counts(&event.body.fact));
+    let mut counted: Vec<_> = counted.map(|event| reached_code(events, event)).collect();
+    counted.sort_unstable();
+    counted.get(before).copied()
+}
+
+/// The event that shows code the input whose acceptance or arrival this event is. An update that another
+/// run had taken is in history before code accepts it.
+fn reached_code(events: &[Event], event: &Event) -> EventNumber {
+    let Fact::UpdateAccepted(accepted) = &event.body.fact else { return event.number };
+    let admitted = events.iter().find(|event| {
+        matches!(&event.body.fact, Fact::UpdateAdmitted(it) if it.update == accepted.update)
+    });
+    admitted.map_or(event.number, |admitted| admitted.number)
 }
 
 /// The firing of a timer that counts: code has not rescheduled the timer since. Ids of timers are

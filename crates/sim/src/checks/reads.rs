@@ -62,7 +62,9 @@ impl Floor {
                 }
                 None => return Ok(()),
             },
-            Err(CallError::NotFound) => {
+            Err(CallError::NotFound)
+                if ledger.stories.get(&self.run).is_none_or(|story| !story.deleted) =>
+            {
                 return Err(self.broken(self.run, "it is said not to exist".into()));
             }
             Err(_) => return Ok(()),
@@ -73,7 +75,8 @@ impl Floor {
     fn reached(&self, ledger: &Ledger, run: RunId, shown: Shown) -> Checked {
         if run != self.run {
             let ordinal = ledger.stories.get(&run).map_or(0, |story| story.run.ordinal);
-            if ordinal < self.ordinal {
+            let deleted = ledger.stories.get(&self.run).is_some_and(|story| story.deleted);
+            if ordinal < self.ordinal && !deleted {
                 return Err(self.broken(run, format!("run {} had followed it", self.run)));
             }
             return Ok(());

@@ -21,7 +21,7 @@ use abide_store::{
 use bytes::Bytes;
 
 use super::{
-    Check, Checked, Violation,
+    Check, Checked, Violation, course,
     ledger::{Ledger, Story},
 };
 
@@ -42,7 +42,7 @@ pub fn rows_are_the_projection(
     shards: impl Iterator<Item = ShardId>,
 ) -> Checked {
     let mut wanted = BTreeMap::new();
-    for story in ledger.stories.values() {
+    for story in ledger.stories.values().filter(|story| !story.deleted) {
         for part in story.run.parts() {
             for row in project(&story.run, &part) {
                 wanted.insert(place(&row), row);
@@ -107,6 +107,10 @@ fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeM
 pub fn memory_is_the_fold(ledger: &Ledger, machine: &Shard) -> Checked {
     for story in ledger.stories.values() {
         let held = machine.peek(story.run.id);
+        if story.deleted && held.is_some() {
+            let what = "it is still in memory";
+            return Err(Violation::of(Check::Deletions, story.run.id, what));
+        }
         if held.is_some_and(|run| run.to_snapshot() != story.run.to_snapshot()) {
             let what = "the run in memory is not the fold of its log";
             return Err(Violation::of(Check::Recovery, story.run.id, what));
@@ -117,7 +121,10 @@ pub fn memory_is_the_fold(ledger: &Ledger, machine: &Shard) -> Checked {
 
 /// A snapshot and the rows after it fold to the same run as all rows.
 pub fn snapshots_and_tails_fold_to_the_same(ledger: &Ledger, tables: &Tables) -> Checked {
-    ledger.stories.values().try_for_each(|story| same_from_snapshot(story, tables))
+    ledger.stories.values().try_for_each(|story| match story.deleted {
+        true => course::deleted_leaves_nothing(story, tables),
+        false => same_from_snapshot(story, tables),
+    })
 }
 
 fn same_from_snapshot(story: &Story, tables: &Tables) -> Checked {

@@ -51,6 +51,11 @@ impl Saboteur {
                 {
                     moved.key = None;
                 }
+                if let RunOperation::Reset(reset) = &mut **operation
+                    && self.bug == Some(Bug::SignalsNotKept)
+                {
+                    reset.reapply.signals = false;
+                }
                 self.take_for_first(operation);
             }
             _ => {}
@@ -76,6 +81,7 @@ impl Saboteur {
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
         let lost = match &envelope.effect {
             Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
+            Effect { action: Action::AdoptChild(_), .. } => self.strikes(Bug::LostAdoption),
             Effect { action: Action::Cancel { .. }, initiated: None, .. } => {
                 self.strikes(Bug::IgnoredParentClose)
             }
@@ -181,6 +187,7 @@ impl Saboteur {
             match &mut asked {
                 RunOperation::Signal(Signal { signal, .. }) => signal.key = None,
                 RunOperation::Start(start) => start.key = None,
+                RunOperation::Reset(reset) => reset.key = None,
                 RunOperation::Cancel(Cancel { key, .. })
                 | RunOperation::RescheduleTimer(RescheduleTimer { key, .. }) => *key = None,
                 _ => {}

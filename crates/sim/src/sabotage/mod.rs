@@ -93,6 +93,10 @@ bugs! {
         "The answer of an effect is not written.",
     LostRunRow "lost-run-row" 50
         "A change of a run's row is not written.",
+    LostAttribute "lost-attribute" 200
+        "A value of a search attribute is not indexed.",
+    KeptAttribute "kept-attribute" 200
+        "A value of a search attribute that has changed stays in the index.",
     KeptDueRow "kept-due-row" 50
         "An entry of the due index is not removed.",
     OldDueRow "old-due-row" 50
@@ -241,6 +245,12 @@ bugs! {
         "A node does not notice that a worker's stream has ended.",
     UntoldShards "untold-shards" 200
         "The shards of a node do not learn that a worker's session has ended.",
+    SignalsNotKept "signals-not-kept" 200
+        "A reset does not send the later signals to the new run.",
+    LostAdoption "lost-adoption" 2000
+        "A child does not learn that its parent was reset.",
+    KeptRun "kept-run" 100
+        "A deletion is acknowledged, and the run is still there.",
     LostCredit "lost-credit" 50
         "A worker whose match came to nothing does not get its credit back.",
     LostUndelivered "lost-undelivered" 500

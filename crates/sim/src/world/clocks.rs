@@ -9,7 +9,7 @@ use std::{
 use abide_core::{
     codec,
     event::{Body, Event as HistoryEvent, Fact},
-    ids::{ShardId, WorkflowKey},
+    ids::{EventNumber, ShardId, WorkflowKey},
     note::{Note, Record},
     time::Timestamp,
 };
@@ -202,6 +202,7 @@ impl World {
     pub(super) fn times_are_true(&self, id: SlotId, batch: &Batch) -> Checked {
         let Some(slot) = self.slots.get(&id) else { return Ok(()) };
         let mut last = BTreeMap::new();
+        let mut copied = BTreeMap::new();
         for write in &batch.writes {
             let Write::AppendLog(row) = write else { continue };
             let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
@@ -209,6 +210,12 @@ impl World {
             let run = self.ledger.stories.get(&row.run).map(|story| &story.run);
             // What a former owner writes is refused, and need not fit.
             if run.is_some_and(|run| row.sequence <= run.log_rows) {
+                continue;
+            }
+            // What a reset copies was judged when it was written.
+            copied.extend(records.first().and_then(copied_by).map(|events| (row.run, events)));
+            if copied.get(&row.run).is_some_and(|copied| row.first_event <= *copied) {
+                last.extend(records.last().and_then(time_of).map(|time| (row.run, time)));
                 continue;
             }
             let known = run.map_or(Timestamp::EPOCH, |run| run.last_time);
@@ -244,6 +251,23 @@ impl World {
             }
         }
         Ok(())
+    }
+}
+
+/// How many events the reset copied that made the run which this record begins.
+fn copied_by(record: &Record) -> Option<EventNumber> {
+    match record {
+        Record::Event(HistoryEvent {
+            body: Body { fact: Fact::RunStarted(started), .. }, ..
+        }) => started.reset.as_ref().map(|reset| reset.copied),
+        Record::Event(_) | Record::Note(_) => None,
+    }
+}
+
+const fn time_of(record: &Record) -> Option<Timestamp> {
+    match record {
+        Record::Event(event) => Some(event.time),
+        Record::Note(_) => None,
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     checks::{
         Check, Checked, Violation, borders, chains, cleanups, families, ledger::Story, promises,
-        replays, rows, settled, updates,
+        replays, rows, searches, settled, updates,
     },
     names::shards,
     programs::Build,
@@ -176,6 +176,7 @@ impl World {
     /// Checks everything that can only be checked at rest.
     fn judge(&self) -> Checked {
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
+        searches::find_what_was_set(&self.ledger, &self.tables)?;
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
         for slot in self.slots.values() {
             rows::memory_is_the_fold(&self.ledger, &slot.machine)?;

@@ -25,6 +25,7 @@ use abide_store::{memory::Tables, rows::RegistryRow};
 use bytes::Bytes;
 
 use crate::{
+    attributes,
     checks::{
         Checked, borders::Accepted, dispatches::Dispatches, ledger::Ledger, promises::Promises,
         races,
@@ -43,6 +44,7 @@ mod blocked;
 mod calls;
 mod clients;
 mod clocks;
+mod course;
 mod credits;
 mod ending;
 mod faults;
@@ -281,6 +283,9 @@ impl World {
 
     /// Plans everything: nodes, workers, requests, faults.
     fn begin(&mut self) {
+        for row in attributes::registered() {
+            self.tables.put_registry(row);
+        }
         self.begin_nodes();
         self.start_workers();
         for index in 0..self.settings.operations {

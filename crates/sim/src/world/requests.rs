@@ -37,7 +37,7 @@ impl World {
         let own = Key::from(format!("key{number}"));
         // Only with several nodes can a reply be stale.
         let (queries, looks) = if self.leased() { (10, 20) } else { (6, 4) };
-        let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40];
+        let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40, 8, 4];
         match self.rng.weighted(&weights) {
             0 => Some(self.draw_start(number)),
             1 => match self.draw_reused_key(number) {
@@ -74,7 +74,9 @@ impl World {
             10 => Some(Describe { target }.into()),
             11 => Some(AwaitClose { target }.into()),
             12 => self.draw_look_up(),
-            _ => self.draw_help(number),
+            13 => self.draw_help(number),
+            14 => self.draw_reset(own),
+            _ => self.draw_delete(),
         }
     }
 
