@@ -9,6 +9,7 @@ mod cuts;
 mod durability;
 mod effects;
 mod harness;
+mod listed;
 mod namespaces;
 mod races;
 mod read_only;
