@@ -2,11 +2,12 @@
 //! [`WorkflowHandle`](crate::WorkflowHandle) make these; set options on them, then await them.
 
 pub use abide_sdk::client::{
-    ActivityHandle, ActivityPhase, Blocked, BlockedReason, ControlRequest, Description, Handled,
-    HistoryEvent, HistoryFollower, List, Liveness, NodeInfo, NodeStatus, PendingActivity,
-    PendingChild, Query, RefusalKind, RescheduleTimer, Reset, ResumeSource, RunOutcome,
-    RunReference, RunRefusal, Signal, Start, StartWithUpdate, StartedWithUpdate, TaskFailureCause,
-    TaskTrouble, Untyped, Update, UpdateHandle, UpdateState, WaitsFollower,
+    ActivityHandle, ActivityPhase, Blocked, BlockedReason, ChangeSchedule, ControlRequest,
+    CreateSchedule, Description, Handled, HistoryEvent, HistoryFollower, List, Liveness, NodeInfo,
+    NodeStatus, PendingActivity, PendingChild, Query, RefusalKind, RescheduleTimer, Reset,
+    ResumeSource, RunOutcome, RunReference, RunRefusal, ScheduleHandle, Signal, Start,
+    StartWithUpdate, StartedWithUpdate, TaskFailureCause, TaskTrouble, Untyped, Update,
+    UpdateHandle, UpdateState, WaitsFollower,
 };
 #[cfg(feature = "grpc")]
 pub use abide_sdk::grpc::ClientBuilder;

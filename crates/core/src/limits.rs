@@ -5,12 +5,12 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::{
-    cron,
     event::{Blocked, Marker, MarkerKind, RunSpec, WaitDetails},
     failure::Failure,
     ids::WorkflowKey,
     payload::{Extension, PayloadMap, Size, extension_size, map_size, size, text_size},
     retry::RetryPolicy,
+    schedule::{self, ScheduleBounds, cron},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +139,8 @@ pub struct Limits {
     pub checked_runs: usize,
     /// Bytes of a history that a reset copies: it is held in memory, and written in one batch.
     pub reset_bytes: u64,
+    /// Bounds of schedules.
+    pub schedules: ScheduleBounds,
 }
 
 impl Default for Limits {
@@ -199,6 +201,7 @@ impl Default for Limits {
             swept_runs: 4096,
             checked_runs: 10,
             reset_bytes: 64 << 20,
+            schedules: ScheduleBounds::default(),
         }
     }
 }
@@ -259,10 +262,14 @@ impl Limits {
         check_bytes(field, size.bytes, self.attributes_bytes)
     }
 
-    /// Checks the namespace and the id of a workflow.
+    /// Checks the namespace and the id of a workflow that is no schedule.
     pub fn check_workflow(&self, workflow: &WorkflowKey) -> Result<(), InvalidField> {
         self.check_length("namespace", workflow.namespace.as_str())?;
-        self.check_name("workflow id", workflow.workflow.as_str())
+        self.check_name("workflow id", workflow.workflow.as_str())?;
+        match schedule::id_of(&workflow.workflow) {
+            Some(_) => Err(InvalidField::new("workflow id", schedule::RESERVED)),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the details of a wait are not too large.

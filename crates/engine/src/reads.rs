@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    ids::{EventNumber, NamespaceId, RunId, ShardId},
+    codec,
+    ids::{EventNumber, NamespaceId, RunId, ShardId, WorkflowKey},
     limits::Limits,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    list::{RunFilter, RunRow, WaitFilter, WaitKind, WaitRow},
     operation::{
         AnyAnswer, AwaitEvents, CallError, Caller, Count, CountRuns, Events, History, HistoryPage,
-        ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
-        WaitRows,
+        ListNodes, ListRuns, ListSchedules, ListWaits, Nodes, Operation, ReadOperation, RunRows,
+        RunTarget, ScheduleRow, ScheduleRows, WaitRows,
     },
     tally::{RunTally, TallyRuns, TallyWaits, WaitTally},
 };
@@ -64,6 +65,10 @@ impl Engine {
             }
             ReadOperation::DeleteSearchAttribute(asked) => {
                 (self.delete_search_attribute(asked).await?.into(), None)
+            }
+            ReadOperation::ListSchedules(asked) => {
+                let turn = in_turn().await;
+                (self.schedules(asked).await?.into(), turn)
             }
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
@@ -178,6 +183,22 @@ impl Engine {
         let rows: Vec<_> = fits.map(|(_, row)| row).collect();
         let more = read == limit || rows.len() < read;
         Ok(WaitRows { rows, more })
+    }
+
+    /// Lists schedules: each has one wait, for its next time.
+    async fn schedules(&self, asked: ListSchedules) -> Result<ScheduleRows, CallError> {
+        let ListSchedules { namespace, after, limit } = asked;
+        let kind = Some(WaitKind::Schedule);
+        let filter = WaitFilter { namespace, kind, after, ..WaitFilter::default() };
+        let WaitRows { rows, more } = self.waits(ListWaits { filter, limit }).await?;
+        let next = rows.last().filter(|_| more).map(WaitRow::position);
+        let listed = rows.into_iter().map(|row| {
+            let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
+            // A row whose details are damaged is still worth showing.
+            let listing = codec::decode_schedule_listing(row.details).ok().flatten();
+            ScheduleRow { workflow, listing: listing.unwrap_or_default() }
+        });
+        Ok(ScheduleRows { rows: listed.collect(), next })
     }
 
     async fn tally_runs(&self, asked: TallyRuns) -> Result<RunTally, CallError> {

@@ -22,6 +22,10 @@ use crate::{
     },
     failure::{Failure, FailureKind, TimeoutKind},
     retry::RetryState,
+    schedule::{
+        Overlap, Schedule, ScheduleChange, ScheduleChanged, ScheduleState, ScheduledOutcome,
+        ScheduledRun,
+    },
 };
 
 /// An example of something that is stored.
@@ -49,6 +53,13 @@ pub(super) fn all() -> Vec<Example> {
             |notes| encode_notes(notes),
             decode_fresh_notes,
         ));
+    }
+    for (name, draw) in ScheduleChange::cases() {
+        let change = draw(&mut Source::full());
+        let changed = ScheduleChanged { change, ..least() };
+        let notes = vec![Note::ScheduleChanged(Box::new(changed))];
+        let name = format!("ScheduleChange{name}");
+        all.push(example(&name, &notes, |notes| encode_notes(notes), decode_fresh_notes));
     }
     for (name, draw) in Action::cases() {
         let action = draw(&mut Source::full());
@@ -78,7 +89,7 @@ pub(super) fn all() -> Vec<Example> {
 }
 
 /// The cases of unions inside facts, an event for each.
-fn unions() -> [Example; 5] {
+fn unions() -> [Example; 6] {
     [
         each("Origin", |origin: Origin| {
             let spec = TimerSpec { origin: Some(origin), ..least() };
@@ -94,11 +105,16 @@ fn unions() -> [Example; 5] {
             let failure = Failure { kind, ..least() };
             RunFailed { failure, ..least() }
         }),
+        each("ScheduledOutcome", |outcome: ScheduledOutcome| {
+            let recent = vec![ScheduledRun { outcome: Some(outcome), ..least() }];
+            let schedule = Some(Box::new(ScheduleState { recent, ..least() }));
+            RunStarted { schedule, ..least() }
+        }),
     ]
 }
 
 /// The cases of enumerations, an event for each.
-fn enumerations() -> [Example; 11] {
+fn enumerations() -> [Example; 12] {
     let examples = [
         each("TimeoutKind", |kind: TimeoutKind| ActivityTimedOut { kind, ..least() }),
         each("RetryState", |retry_state: RetryState| RunTimedOut { retry_state, ..least() }),
@@ -126,6 +142,11 @@ fn enumerations() -> [Example; 11] {
         }),
         each("CancelMode", |mode: CancelMode| ExternalCancelInitiated { mode, ..least() }),
         each("DeliveryFailure", |cause: DeliveryFailure| ChildStartFailed { cause, ..least() }),
+        each("ScheduleOverlap", |overlap: Overlap| {
+            let schedule = Schedule { overlap: Some(overlap), ..least() };
+            let schedule = Some(Box::new(ScheduleState { schedule, ..least() }));
+            RunStarted { schedule, ..least() }
+        }),
     ];
     let schema = include_str!("generated.rs").matches("::prost::Enumeration").count();
     assert_eq!(examples.len(), schema, "an enumeration of the schema is not in this list");

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Input, Movable, Refusal, RescheduleTimer, Run, WaitKey};
 use crate::{
+    codec,
     digest::Digest,
     event::{
         Fact, Mover, PreviousRun, RunCancelRequested, RunPaused, RunUnpaused, SignalReceived,
@@ -117,6 +118,7 @@ impl Run {
     pub(super) fn is_repeat(&self, input: &Input) -> Result<bool, Refusal> {
         let (known, key) = match input {
             Input::Signal(signal) => (&self.signal_keys, &signal.signal.key),
+            Input::ChangeSchedule(change) => (&self.signal_keys, &change.key),
             Input::RescheduleTimer(reschedule) => return self.is_repeated_move(reschedule),
             Input::RequestCancel(request) => (&self.cancel_keys, &request.key),
             Input::Pause(paused) => (&self.pause_keys, &paused.key),
@@ -162,7 +164,7 @@ impl Run {
             Movable::Wait(WaitKey::Condition(wait)) => {
                 self.waits.get(wait).and_then(|wait| wait.spec.timer.as_ref())
             }
-            Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
+            Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin | WaitKey::Schedule) => None,
         };
         let asked = Digest::of_due_time(request.fire_at, request.after);
         match self.taken_move(key) {
@@ -248,6 +250,7 @@ fn asked(input: &Input) -> Digest {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
     match input {
         Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
+        Input::ChangeSchedule(input) => codec::digest_of_change(&input.change),
         _ => Digest::UNKNOWN,
     }
 }

@@ -19,6 +19,7 @@ use abide_core::{
     payload::PayloadMap,
     report::{Report, ReportAnswer, TaskToken},
     run::{FailTask, Input},
+    schedule::ScheduleChange,
     search::{Definitions, attribute},
     time::Timestamp,
 };
@@ -102,15 +103,41 @@ impl Registered {
     }
 }
 
+/// What the operation starts, now or later.
+fn spec_of(operation: &RunOperation) -> Option<&RunSpec> {
+    match operation {
+        RunOperation::Start(start) => Some(&start.spec),
+        RunOperation::CreateSchedule(create) => Some(&create.schedule.run),
+        RunOperation::ChangeSchedule(asked) => match &asked.change {
+            ScheduleChange::Updated(schedule) => Some(&schedule.run),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn spec_mut(operation: &mut RunOperation) -> Option<&mut RunSpec> {
+    match operation {
+        RunOperation::Start(start) => Some(&mut start.spec),
+        RunOperation::CreateSchedule(create) => Some(&mut create.schedule.run),
+        RunOperation::ChangeSchedule(asked) => match &mut asked.change {
+            ScheduleChange::Updated(schedule) => Some(&mut schedule.run),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The search attributes in a request, each with their namespace.
 fn attributes_of(request: &Request) -> Vec<(&NamespaceId, &PayloadMap)> {
     let found = match request {
-        Request::Operation(operation) => match &**operation {
-            RunOperation::Start(start) => {
-                vec![(&start.workflow.namespace, &start.spec.search_attributes)]
-            }
-            _ => Vec::new(),
-        },
+        Request::Operation(operation) => {
+            let namespace = &operation.workflow().namespace;
+            spec_of(operation)
+                .map(|spec| (namespace, &spec.search_attributes))
+                .into_iter()
+                .collect()
+        }
         Request::Report(report) => match &**report {
             Report::CompleteTask(token, completion) => {
                 let own = &token.workflow.namespace;
@@ -153,11 +180,11 @@ impl Shard {
         }
         let Unread { ticket, mut request, .. } = asked;
         if let Request::Operation(operation) = &mut request
-            && let RunOperation::Start(start) = &mut **operation
+            && let namespace = operation.workflow().namespace.clone()
+            && let Some(spec) = spec_mut(operation)
         {
-            let namespace = start.workflow.namespace.clone();
             let (registered, limits) = (&self.memory.registered, &self.limits);
-            if let Err(invalid) = registered.check_spec(&namespace, &mut start.spec, limits) {
+            if let Err(invalid) = registered.check_spec(&namespace, spec, limits) {
                 return self.refuse(ticket, invalid.into());
             }
         }

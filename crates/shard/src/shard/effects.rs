@@ -9,6 +9,7 @@ use abide_core::{
     ids::{Key, RunId},
     operation::CallError,
     run::{Input, Refusal, Reply, StartRun, Status},
+    schedule,
 };
 use abide_store::{Write, rows::InboxRow};
 
@@ -127,12 +128,14 @@ impl Shard {
             }
         }
         // Checks that the target is the child that the source started with this event, at any run
-        // of its chain. If the source was made by a reset, the child may not know it yet.
+        // of its chain. If the source was made by a reset, the child may not know it yet. A schedule
+        // numbers its starts over all its runs.
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
+                let schedule = schedule::id_of(&parent.run.workflow.workflow).is_some();
                 parent.run.workflow == envelope.key.workflow
-                    && parent.run.run <= envelope.key.run
+                    && (schedule || parent.run.run <= envelope.key.run)
                     && parent.initiated == initiated
             })
         });

@@ -422,6 +422,9 @@ impl Shard {
                 RunOperation::Start(start) if *error == CallError::NotFound => {
                     self.start_first(ticket, *start);
                 }
+                RunOperation::CreateSchedule(create) if *error == CallError::NotFound => {
+                    self.begin_schedule(ticket, &create, 1);
+                }
                 _ => self.reply(ticket, Err(error.clone())),
             },
             Todo::Request(ticket, Request::Report(_)) => {

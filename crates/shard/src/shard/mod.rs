@@ -61,6 +61,7 @@ mod repair;
 mod report;
 mod request;
 mod reset;
+mod schedule;
 mod start;
 mod transition;
 mod update;

@@ -160,7 +160,12 @@ impl Shard {
                     self.offer_activity(run, *scheduled);
                 }
                 Touch::Effect(number) => self.track_effect(run, *number),
-                Touch::Run | Touch::Deadlines | Touch::Task | Touch::Timer(_) | Touch::Wait(_) => {}
+                Touch::Run
+                | Touch::Deadlines
+                | Touch::Task
+                | Touch::Timer(_)
+                | Touch::Wait(_)
+                | Touch::Schedule => {}
             }
         }
         let updates_wait = self

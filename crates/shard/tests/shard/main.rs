@@ -13,6 +13,7 @@ mod listed;
 mod namespaces;
 mod races;
 mod read_only;
+mod schedules;
 mod starts;
 mod timers;
 mod updates;

@@ -112,6 +112,16 @@ impl Promises {
                 let story = story(ledger, *run)?;
                 durable(story, story.run.was_reset_by(asked.key.as_ref()), "the reset")
             }
+            (RunOperation::CreateSchedule(asked), AnyAnswer::Done(Done { run, .. })) => {
+                schedule_knows(ledger, *run, asked.key.as_ref())
+            }
+            (RunOperation::ChangeSchedule(asked), AnyAnswer::Done(Done { run, .. })) => {
+                schedule_knows(ledger, *run, asked.key.as_ref())
+            }
+            (RunOperation::DeleteSchedule(_), AnyAnswer::Done(Done { run, .. })) => {
+                let story = story(ledger, *run)?;
+                durable(story, !story.run.open(), "the end of the schedule")
+            }
             (RunOperation::Delete(Delete { .. }), AnyAnswer::Done(Done { run, .. })) => {
                 let story = story(ledger, *run)?;
                 durable(story, story.deleted, "the deletion")
@@ -301,6 +311,13 @@ impl Promises {
         }
         Ok(())
     }
+}
+
+/// A schedule knows the key of an acknowledged request.
+fn schedule_knows(ledger: &Ledger, run: RunId, key: Option<&Key>) -> Checked {
+    let story = story(ledger, run)?;
+    let known = key.is_none_or(|key| story.run.signal_keys.contains(key));
+    durable(story, known, "the request about the schedule")
 }
 
 /// A worker learns that it may drop an attempt only when that is durable.

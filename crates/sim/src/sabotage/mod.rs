@@ -249,6 +249,10 @@ bugs! {
         "A reset does not send the later signals to the new run.",
     LostAdoption "lost-adoption" 2000
         "A child does not learn that its parent was reset.",
+    LostScheduledStart "lost-scheduled-start" 50
+        "The start of a run by a schedule is acknowledged, and the run never starts.",
+    LostScheduledEnd "lost-scheduled-end" 50
+        "A schedule does not learn that a run which it started has ended.",
     KeptRun "kept-run" 100
         "A deletion is acknowledged, and the run is still there.",
     LostCredit "lost-credit" 50

@@ -9,7 +9,7 @@
 //! - `machines`, `links`: node machines, and the links between them.
 //! - `calls`: the path of a call to the node that serves its shard.
 //! - `workers`, `streams`, `reading`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`, `moves`, `helpers`, `blocked`: clients and their requests.
+//! - `clients`, `requests`, `schedules`, `moves`, `helpers`, `blocked`: clients and their requests.
 //! - `faults`: crashes, takeovers, steps of clocks, lost sessions.
 //! - `ending`: faults stop, everything settles, and is checked.
 
@@ -59,6 +59,7 @@ mod outputs;
 mod posts;
 mod reading;
 mod requests;
+mod schedules;
 mod slots;
 mod store;
 mod streams;
