@@ -105,6 +105,8 @@ mod retry_count;
 mod retry_time;
 #[path = "saga/main.rs"]
 mod saga;
+#[path = "schedule/main.rs"]
+mod schedule;
 #[path = "signal/main.rs"]
 mod signal;
 #[path = "signal-with-start/main.rs"]
@@ -175,6 +177,7 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("retry-count", retry_count::main),
     ("retry-time", retry_time::main),
     ("saga", saga::main),
+    ("schedule", schedule::main),
     ("signal", signal::main),
     ("signal-with-start", signal_with_start::main),
     ("sleep", sleep::main),

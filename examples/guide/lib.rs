@@ -35,6 +35,7 @@ page!(two_programs, "two-programs.md");
 page!(updatable_timers, "updatable-timers.md");
 page!(updates, "updates.md");
 page!(searching, "searching.md");
+page!(schedules, "schedules.md");
 page!(waiting, "waiting.md");
 page!(workers_and_clients, "workers-and-clients.md");
 page!(workflows, "workflows.md");

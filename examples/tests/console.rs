@@ -18,13 +18,14 @@ use crate::repository;
 
 /// Read-only commands. Their output may take a moment to become true, so they are repeated until it
 /// is.
-const READERS: [&str; 6] = [
+const READERS: [&str; 7] = [
     "cat ",
     "abide waits ",
     "abide workflow list",
     "abide workflow describe",
     "abide workflow query",
     "abide workflow count",
+    "abide schedule describe",
 ];
 
 /// How long an output may take to become true.

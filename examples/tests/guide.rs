@@ -22,6 +22,11 @@ fn server() {
     run_page("docs/server.md");
 }
 
+#[test]
+fn schedules() {
+    run_page("docs/schedules.md");
+}
+
 /// A page with a new kind of block must be named above, or in the crate that compiles the guide.
 #[test]
 fn no_page_is_forgotten() {

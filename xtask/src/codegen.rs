@@ -21,13 +21,17 @@ const API_DESCRIPTORS: &str = "crates/proto/src/descriptors.bin";
 const HISTORY_MODULE: &str = "::abide_core::codec::generated";
 
 /// Large cases that the core boxes. They are boxed here too, so that the small ones stay small.
-const BOXED: [&str; 6] = [
+const BOXED: [&str; 10] = [
     "Body.fact.run_started",
     "Body.fact.run_continued_as_new",
     "Body.fact.task_failed",
     "Body.fact.activity_scheduled",
     "Body.fact.child_initiated",
     "Effect.action.start_child",
+    "RunStarted.schedule",
+    "Note.case.schedule_changed",
+    "Note.case.schedule_stepped",
+    "ScheduleChange.case.updated",
 ];
 
 /// Path and content of a generated file.

@@ -74,6 +74,8 @@ pub mod interceptor;
 pub mod list;
 pub mod payload;
 pub mod prelude;
+#[cfg(feature = "worker")]
+pub mod schedule;
 pub mod search;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;

@@ -5,8 +5,8 @@
 //!   engine, prints, and says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` includes.
 //! - `new` creates a project.
-//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `search_attribute`, `batch`,
-//!   `completions`: one file per command.
+//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `search_attribute`,
+//!   `schedule`, `batch`, `completions`: one file per command.
 //! - `codec` serves keys' owners: a codec endpoint, and keys.
 //! - `replay` checks whether a worker's program fits existing histories.
 //! - `abide bench` and `abide crash-test` are crates of their own.
@@ -24,6 +24,7 @@ mod nodes;
 mod output;
 mod repair;
 mod replay;
+mod schedule;
 mod search_attribute;
 mod timer;
 mod waits;
@@ -89,6 +90,9 @@ enum Command {
     /// Register, list and remove search attributes
     #[command(subcommand)]
     SearchAttribute(search_attribute::Command),
+    /// Create, list, change and trigger schedules, which start workflows at their times
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// One action on many runs
     #[command(subcommand)]
     Batch(batch::Command),
@@ -161,6 +165,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
         Command::SearchAttribute(command) => command.run(&common).await,
+        Command::Schedule(command) => command.run(&common).await,
         Command::Batch(command) => command.run(&common).await,
         Command::Nodes(command) => command.run(&common).await,
         Command::Codec(command) => command.run(&common).await,

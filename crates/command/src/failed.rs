@@ -238,6 +238,7 @@ fn refusal_hint(kind: RefusalKind, id: &str) -> Option<String> {
         RefusalKind::NotBegun => {
             return Some(format!("`abide workflow describe {id}` shows when it begins"));
         }
+        RefusalKind::ScheduleRevised => "`abide schedule describe` shows it as it is now",
         RefusalKind::StaleAttempt => {
             "the attempt was reported before or timed out; each attempt has its own token"
         }

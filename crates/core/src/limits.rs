@@ -5,12 +5,12 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::{
-    cron,
     event::{Blocked, Marker, MarkerKind, RunSpec, WaitDetails},
     failure::Failure,
     ids::WorkflowKey,
     payload::{Extension, PayloadMap, Size, extension_size, map_size, size, text_size},
     retry::RetryPolicy,
+    schedule::{self, ScheduleBounds, cron},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub struct Limits {
     pub carried_keys: usize,
     /// Bytes of those keys: they are part of one event of the next run, which must fit a message.
     pub carried_key_bytes: usize,
+    /// Keys of earlier terminations that the next run of a workflow id takes over, newest first: with
+    /// them, a run costs more the more runs there were. Clients repeat an unanswered call soon.
+    pub terminate_keys: usize,
     /// Default timeout of a workflow task.
     pub task_timeout: Duration,
     /// Minimum interval between two heartbeats that are written.
@@ -78,6 +81,9 @@ pub struct Limits {
     pub heartbeat_bytes: usize,
     /// How long a worker may take to present its attempts after its stream was lost or a restart.
     pub session_grace: Duration,
+    /// Whether workers of the process that had the shard before may still present their attempts. They
+    /// cannot if all workers are inside the process of their engine.
+    pub workers_outlive_owner: bool,
     /// Callers that wait for one run: every change of the run checks all of them.
     pub run_waiters: usize,
     /// Runs that a shard caches, not counting those with work in flight.
@@ -133,6 +139,8 @@ pub struct Limits {
     pub checked_runs: usize,
     /// Bytes of a history that a reset copies: it is held in memory, and written in one batch.
     pub reset_bytes: u64,
+    /// Bounds of schedules.
+    pub schedules: ScheduleBounds,
 }
 
 impl Default for Limits {
@@ -163,10 +171,12 @@ impl Default for Limits {
             commands: 10_000,
             carried_keys: 20_000,
             carried_key_bytes: 1 << 20,
+            terminate_keys: 100,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             heartbeat_bytes: 1 << 20,
             session_grace: Duration::from_secs(5),
+            workers_outlive_owner: true,
             run_waiters: 10_000,
             cached_runs: 64,
             waiting_update_bytes: 1 << 20,
@@ -191,6 +201,7 @@ impl Default for Limits {
             swept_runs: 4096,
             checked_runs: 10,
             reset_bytes: 64 << 20,
+            schedules: ScheduleBounds::default(),
         }
     }
 }
@@ -251,10 +262,14 @@ impl Limits {
         check_bytes(field, size.bytes, self.attributes_bytes)
     }
 
-    /// Checks the namespace and the id of a workflow.
+    /// Checks the namespace and the id of a workflow that is no schedule.
     pub fn check_workflow(&self, workflow: &WorkflowKey) -> Result<(), InvalidField> {
         self.check_length("namespace", workflow.namespace.as_str())?;
-        self.check_name("workflow id", workflow.workflow.as_str())
+        self.check_name("workflow id", workflow.workflow.as_str())?;
+        match schedule::id_of(&workflow.workflow) {
+            Some(_) => Err(InvalidField::new("workflow id", schedule::RESERVED)),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the details of a wait are not too large.

@@ -179,17 +179,20 @@ pub enum WaitKind {
     ChildRetry,
     /// A person's decision: a condition whose details say how it is decided.
     Approval,
+    /// The next time of a schedule.
+    Schedule,
 }
 
 impl WaitKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Timer,
         Self::Signal,
         Self::Condition,
         Self::ActivityRetry,
         Self::ChildRetry,
         Self::Approval,
+        Self::Schedule,
     ];
 
     /// The number that stands in a column. Never reused.
@@ -202,6 +205,7 @@ impl WaitKind {
             Self::ActivityRetry => 4,
             Self::ChildRetry => 5,
             Self::Approval => 6,
+            Self::Schedule => 7,
         }
     }
 
@@ -215,6 +219,9 @@ impl WaitKind {
     pub fn ended_by(self, until: Timestamp) -> Vec<WaitEnd> {
         let awaited = match self {
             Self::Timer | Self::ActivityRetry | Self::ChildRetry => return vec![WaitEnd::Time],
+            // A paused one waits for a person.
+            Self::Schedule if until.is_never() => return Vec::new(),
+            Self::Schedule => return vec![WaitEnd::Time],
             Self::Signal => WaitEnd::Signal,
             Self::Condition => WaitEnd::Condition,
             Self::Approval => WaitEnd::Decision,

@@ -6,6 +6,7 @@ use crate::{
     failure::Failure,
     ids::{BuildId, EventNumber, Key, SessionId, UpdateId},
     payload::Payloads,
+    schedule::{ScheduleChanged, ScheduleStepped, ScheduledRunEnded},
     time::Timestamp,
 };
 
@@ -91,6 +92,12 @@ pub enum Note {
         /// Number of the start that identifies the attempt.
         start: u32,
     },
+    /// The schedule that the run is was changed from outside.
+    ScheduleChanged(Box<ScheduleChanged>),
+    /// What the schedule did.
+    ScheduleStepped(Box<ScheduleStepped>),
+    /// A run that the schedule started has ended, or could not be started.
+    ScheduledRunEnded(ScheduledRunEnded),
 }
 
 /// A worker took an activity.

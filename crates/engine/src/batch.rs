@@ -23,7 +23,7 @@ use abide_store::rows::RegistryRow;
 use futures_util::{StreamExt as _, stream};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::{Engine, clock::since_boot, search::Purpose};
+use crate::{Engine, clock::since_boot, search::Purpose, turns};
 
 /// How often a change of the row is tried again that others overtook.
 const TRIES: usize = 50;
@@ -280,7 +280,7 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
     };
     let second = usize::try_from(batch.spec.rate).unwrap_or(PAGE);
     let limit = Some(second.clamp(1, PAGE));
-    let listed = engine.runs(ListRuns { filter, limit }).await?;
+    let (listed, _) = engine.runs(ListRuns { filter, limit }, &turns::at_once).await?;
     let acted = {
         let _work = engine.node.gauge.begin();
         let act = |row: RunRow| async {
@@ -301,8 +301,9 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
                 Err(error) => batch.fail(row.workflow.clone(), row.run, &error.to_string()),
             }
         }
-        if let Some((row, _)) = acted.last() {
-            batch.position = Some(BatchPosition { started_at: row.started_at, run: row.run });
+        let last = acted.last().map(|(row, _)| row.position());
+        if let Some((started_at, run)) = listed.next.or(last) {
+            batch.position = Some(BatchPosition { started_at, run });
         }
         if listed.next.is_none() && batch.running() {
             (batch.state, batch.ended_at) = (BatchState::Completed, Some(now));

@@ -189,7 +189,11 @@ impl Driver {
         loading: Option<(RunId, OwnedSemaphorePermit)>,
     ) {
         if let Some(shard) = self.shards.get_mut(&id).filter(|shard| shard.opening == opening) {
-            shard.loading.extend(loading);
+            // A shard that has lost its memory ignores the answer, and may have asked for the same run
+            // again: that load waits for a permit of its own.
+            let awaited =
+                matches!(&message, Message::Fetched(ticket, _) if shard.machine.awaits(*ticket));
+            shard.loading.extend(loading.filter(|_| awaited));
             self.handle(id, message);
         }
     }

@@ -202,6 +202,13 @@ impl Watch {
                 let reason = shown(reason);
                 tracing::error!(%run, %shard, reason, held_back, "a run cannot be read");
             }
+            Notice::UnreadableAttributes(reason) => {
+                let mut seen = self.seen();
+                seen.unreadable = Some((reason.clone(), since_boot()));
+                let Some(held_back) = seen.admit_line(Topic::Unreadable) else { return };
+                drop(seen);
+                tracing::error!(%shard, reason, held_back, "search attributes cannot be read");
+            }
             Notice::Unstarted(run, reason) => {
                 let Some(held_back) = self.seen().admit_line(Topic::Unstarted) else {
                     return;

@@ -64,6 +64,9 @@ pub(crate) enum Post {
 /// a client can send one small message to each of very many large runs.
 const LOADS: usize = 8;
 
+/// Reads for counts and tallies that are in flight at the same time.
+const COUNTING: usize = 8;
+
 /// Two clocks read within this time can be compared: it is far less than a clock step.
 const COMPARABLE: Duration = Duration::from_millis(100);
 
@@ -78,6 +81,8 @@ pub(crate) struct Node {
     pub(crate) borders: Arc<Borders>,
     /// Permits for loading runs.
     pub(crate) loads: Arc<Semaphore>,
+    /// Permits for reads that count; never closed.
+    pub(crate) counting: Semaphore,
     /// The node's name; stays the same after a restart.
     pub(crate) name: String,
     /// Owner name in the shards' rows: unique per process, even for processes of the same node.
@@ -133,6 +138,7 @@ impl Node {
             limits: Arc::new(limits),
             borders: Arc::default(),
             loads: Arc::new(Semaphore::new(LOADS)),
+            counting: Semaphore::new(COUNTING),
             owner: format!("{name}#{incarnation:016x}"),
             name,
             cluster: membership.map(Cluster::new),
@@ -277,6 +283,12 @@ impl Node {
         self.settled_in(shard);
     }
 
+    /// A shard whose driver has ended.
+    pub(crate) fn without_driver(&self) -> Option<ShardId> {
+        let ended = |(_, driver): &(&ShardId, &mpsc::UnboundedSender<Posted>)| driver.is_closed();
+        self.shards().iter().find(ended).map(|(shard, _)| *shard)
+    }
+
     /// Whether this node serves the shard.
     pub(crate) fn serves(&self, shard: ShardId) -> bool {
         self.shards().contains_key(&shard)
@@ -335,7 +347,9 @@ impl Node {
     /// A shard reports a condition that operators should see.
     pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
         match notice {
-            Notice::Unreadable(..) => self.counters.unreadable.add(1),
+            Notice::Unreadable(..) | Notice::UnreadableAttributes(_) => {
+                self.counters.unreadable.add(1)
+            }
             Notice::Unstarted(..) | Notice::Senseless(_) => self.counters.refused_effects.add(1),
             Notice::ReadOnly(_) | Notice::SetAside(..) | Notice::Repaired(_) => {}
         }

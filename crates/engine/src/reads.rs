@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    ids::{EventNumber, NamespaceId, RunId, ShardId},
+    codec,
+    ids::{EventNumber, NamespaceId, RunId, ShardId, WorkflowKey},
     limits::Limits,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    list::{RunFilter, RunRow, WaitFilter, WaitKind, WaitRow},
     operation::{
         AnyAnswer, AwaitEvents, CallError, Caller, Count, CountRuns, Events, History, HistoryPage,
-        ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
-        WaitRows,
+        ListNodes, ListRuns, ListSchedules, ListWaits, Nodes, Operation, ReadOperation, RunRows,
+        RunTarget, ScheduleRow, ScheduleRows, WaitRows,
     },
     tally::{RunTally, TallyRuns, TallyWaits, WaitTally},
 };
@@ -25,8 +26,12 @@ use crate::{
     turns::{Turn, Turns},
 };
 
+/// Bytes of a page that may wait for the next turn; a larger one ends.
+const UNFINISHED_PAGE_BYTES: usize = 64 << 10;
+
 impl Engine {
-    /// Performs an operation that is answered from the store, in its turn.
+    /// Performs an operation that is answered from the store, in its turn. Counts and tallies build
+    /// nothing large, and may take long: they wait for each other only.
     pub(crate) async fn read(
         &self,
         operation: ReadOperation,
@@ -42,25 +47,16 @@ impl Engine {
                 (self.history(shard, events, from).await?.into(), turn)
             }
             ReadOperation::ListRuns(asked) => {
-                let turn = in_turn().await;
-                (self.runs(asked).await?.into(), turn)
+                let (rows, turn) = self.runs(asked, turns).await?;
+                (rows.into(), Some(turn))
             }
-            ReadOperation::CountRuns(asked) => {
-                let turn = in_turn().await;
-                (self.count_runs(asked).await?.into(), turn)
-            }
+            ReadOperation::CountRuns(asked) => (self.count_runs(asked).await?.into(), None),
             ReadOperation::ListWaits(asked) => {
                 let turn = in_turn().await;
                 (self.waits(asked).await?.into(), turn)
             }
-            ReadOperation::TallyRuns(asked) => {
-                let turn = in_turn().await;
-                (self.tally_runs(asked).await?.into(), turn)
-            }
-            ReadOperation::TallyWaits(asked) => {
-                let turn = in_turn().await;
-                (self.tally_waits(asked).await?.into(), turn)
-            }
+            ReadOperation::TallyRuns(asked) => (self.tally_runs(asked).await?.into(), None),
+            ReadOperation::TallyWaits(asked) => (self.tally_waits(asked).await?.into(), None),
             ReadOperation::CreateSearchAttribute(asked) => {
                 (self.create_search_attribute(asked).await?.into(), None)
             }
@@ -69,6 +65,10 @@ impl Engine {
             }
             ReadOperation::DeleteSearchAttribute(asked) => {
                 (self.delete_search_attribute(asked).await?.into(), None)
+            }
+            ReadOperation::ListSchedules(asked) => {
+                let turn = in_turn().await;
+                (self.schedules(asked).await?.into(), turn)
             }
             ReadOperation::StartBatch(asked) => (self.start_batch(asked).await?.into(), None),
             ReadOperation::StopBatch(asked) => (self.stop_batch(asked).await?.into(), None),
@@ -117,27 +117,35 @@ impl Engine {
         Ok((run, from.map_err(|error| self.unreadable(&error))?))
     }
 
-    /// Lists runs. A page of large rows ends before its limit.
-    pub(crate) async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
+    /// Lists runs, each read in a turn of its own: a list may walk over very many runs. A page of large
+    /// rows ends before its limit.
+    pub(crate) async fn runs(
+        &self,
+        asked: ListRuns,
+        turns: Turns<'_>,
+    ) -> Result<(RunRows, Turn), CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
         let filter = self.searching(asked.filter, Purpose::List).await?;
         let mut filter = RunFilter { known, ..filter };
         let limit = self.page_rows(asked.limit);
         let mut rows: Vec<RunRow> = Vec::new();
+        let bytes = |rows: &[RunRow]| rows.iter().map(|row| row.details.len()).sum::<usize>();
         loop {
-            let bytes: usize = rows.iter().map(|row| row.details.len()).sum();
             let limit = ListLimit {
                 rows: limit - rows.len(),
                 examined: self.examined(),
-                bytes: self.node.limits.page_bytes.saturating_sub(bytes),
+                bytes: self.node.limits.page_bytes.saturating_sub(bytes(&rows)),
             };
+            let turn = turns().await;
             let part = self.node.store.runs(filter.clone(), limit).await;
             let part = part.map_err(|error| self.unreadable(&error))?;
             let full = limit.filled_by(&part.found);
             rows.extend(part.found);
             match part.next {
-                Some(next) if !full => filter.after = Some(next),
-                next => return Ok(RunRows { rows, next }),
+                Some(next) if !full && bytes(&rows) <= UNFINISHED_PAGE_BYTES => {
+                    filter.after = Some(next);
+                }
+                next => return Ok((RunRows { rows, next }, turn)),
             }
         }
     }
@@ -153,6 +161,7 @@ impl Engine {
         let mut filter = RunFilter { known, ..filter };
         let mut count = 0;
         loop {
+            let _counting = self.node.counting.acquire().await;
             let part = self.node.store.count_runs(filter.clone(), self.examined()).await;
             let part = part.map_err(|error| self.unreadable(&error))?;
             count += part.found;
@@ -183,10 +192,27 @@ impl Engine {
         Ok(WaitRows { rows, more })
     }
 
+    /// Lists schedules: each has one wait, for its next time.
+    async fn schedules(&self, asked: ListSchedules) -> Result<ScheduleRows, CallError> {
+        let ListSchedules { namespace, after, limit } = asked;
+        let kind = Some(WaitKind::Schedule);
+        let filter = WaitFilter { namespace, kind, after, ..WaitFilter::default() };
+        let WaitRows { rows, more } = self.waits(ListWaits { filter, limit }).await?;
+        let next = rows.last().filter(|_| more).map(WaitRow::position);
+        let listed = rows.into_iter().map(|row| {
+            let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
+            // A row whose details are damaged is still worth showing.
+            let listing = codec::decode_schedule_listing(row.details).ok().flatten();
+            ScheduleRow { workflow, listing: listing.unwrap_or_default() }
+        });
+        Ok(ScheduleRows { rows: listed.collect(), next })
+    }
+
     async fn tally_runs(&self, asked: TallyRuns) -> Result<RunTally, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
         let read = self.searching(asked.filter, Purpose::Tally).await?;
         let filter = RunFilter { known, ..read };
+        let _counting = self.node.counting.acquire().await;
         let tally = self.node.store.tally_runs(filter, self.node.limits.tally_rows).await;
         let mut tally = tally.map_err(|error| self.unreadable(&error))?;
         tally.bound(self.node.limits.tally_groups);
@@ -197,6 +223,7 @@ impl Engine {
         asked.check(&self.node.limits)?;
         let known = self.known(asked.namespace.as_ref())?;
         let asked = TallyWaits { known, ..asked };
+        let _counting = self.node.counting.acquire().await;
         let tally = self.node.store.tally_waits(asked, self.node.limits.tally_rows).await;
         tally.map_err(|error| self.unreadable(&error))
     }

@@ -12,7 +12,8 @@ use abide_core::{
         CallError, CreateSearchAttribute, DeleteSearchAttribute, ListSearchAttributes,
         SearchAttributes,
     },
-    search::{Definitions, Query},
+    schedule::SCHEDULE_TYPE,
+    search::{Check, Comparison, Condition, Definitions, Field, Query, SystemField, Test, Value},
 };
 use abide_store::rows::RegistryRow;
 
@@ -33,12 +34,11 @@ impl Engine {
     /// Reads the query of a filter.
     pub(crate) async fn searching(
         &self,
-        mut filter: RunFilter,
+        filter: RunFilter,
         purpose: Purpose,
     ) -> Result<RunFilter, CallError> {
-        filter.search = None;
         if filter.query.is_empty() {
-            return Ok(filter);
+            return Ok(without_schedules(filter, Query::default()));
         }
         let attributes = match &filter.namespace {
             Some(namespace) => self.definitions(namespace).await?.0,
@@ -54,8 +54,7 @@ impl Engine {
             let problem = "has ORDER BY, which is for lists: leave it out";
             return Err(InvalidField::new("query", problem).into());
         }
-        filter.search = Some(Arc::new(query));
-        Ok(filter)
+        Ok(without_schedules(filter, query))
     }
 
     pub(crate) async fn create_search_attribute(
@@ -118,4 +117,24 @@ impl Engine {
             .map_err(|error| CallError::NoAnswer(error.to_string()))?;
         Ok((attributes, row.version))
     }
+}
+
+/// The filter with its query. Schedules are runs too, and are left out unless the filter says of which
+/// workflows, types or waits the runs are.
+fn without_schedules(filter: RunFilter, mut query: Query) -> RunFilter {
+    let naming = |field: &Field| match field {
+        Field::System(field) => {
+            let by_name = [SystemField::WorkflowId, SystemField::RunId, SystemField::WorkflowType];
+            field.of_wait() || by_name.contains(field)
+        }
+        Field::Attribute(..) => false,
+    };
+    let named = filter.workflow.is_some() || filter.workflow_type.is_some();
+    if !named && !query.condition.has(&naming) {
+        let check = Check::Compare(Comparison::Equal, Value::Text(SCHEDULE_TYPE.to_owned()));
+        let field = Field::System(SystemField::WorkflowType);
+        let schedule = Condition::of(Test { field, check });
+        query.condition = Condition::all(vec![query.condition, schedule.negated()]);
+    }
+    RunFilter { search: Some(Arc::new(query)), ..filter }
 }

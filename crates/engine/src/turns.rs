@@ -1,6 +1,7 @@
 //! Large answers are built a few at a time. The caller of the engine says when the next one's turn is, and
 //! the engine asks for it when it has all that it needs from others: a node that does not answer holds up
-//! only those who ask for its runs.
+//! only those who ask for its runs. An answer made of several reads takes a turn for each, so that no turn is
+//! long.
 
 use futures_util::future::BoxFuture;
 

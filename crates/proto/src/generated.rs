@@ -702,6 +702,8 @@ pub enum WaitKind {
     ActivityRetry = 4,
     ChildRetry = 5,
     Approval = 6,
+    /// The next time of a schedule.
+    Schedule = 7,
 }
 impl WaitKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -717,6 +719,7 @@ impl WaitKind {
             Self::ActivityRetry => "WAIT_KIND_ACTIVITY_RETRY",
             Self::ChildRetry => "WAIT_KIND_CHILD_RETRY",
             Self::Approval => "WAIT_KIND_APPROVAL",
+            Self::Schedule => "WAIT_KIND_SCHEDULE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -729,6 +732,7 @@ impl WaitKind {
             "WAIT_KIND_ACTIVITY_RETRY" => Some(Self::ActivityRetry),
             "WAIT_KIND_CHILD_RETRY" => Some(Self::ChildRetry),
             "WAIT_KIND_APPROVAL" => Some(Self::Approval),
+            "WAIT_KIND_SCHEDULE" => Some(Self::Schedule),
             _ => None,
         }
     }
@@ -890,6 +894,9 @@ pub struct Refusal {
     /// The key concerned.
     #[prost(string, optional, tag = "80")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// The revision of the schedule.
+    #[prost(uint64, optional, tag = "100")]
+    pub revision: ::core::option::Option<u64>,
     /// The run concerned.
     #[prost(bytes = "bytes", optional, tag = "120")]
     pub run: ::core::option::Option<::prost::bytes::Bytes>,
@@ -1011,6 +1018,10 @@ pub enum RefusalCode {
     UnknownUpdate = 60,
     /// The idempotency key or update id was used before, for a different request.
     KeyReused = 80,
+    /// The run is a schedule, which only the operations of schedules change.
+    IsSchedule = 100,
+    /// The schedule was changed since the caller looked at it.
+    ScheduleRevised = 101,
     /// Only a closed run can be deleted.
     RunOpen = 120,
     /// Effects on other workflows are not delivered yet; `limit` is their number.
@@ -1054,6 +1065,8 @@ impl RefusalCode {
             Self::NoAttempt => "REFUSAL_CODE_NO_ATTEMPT",
             Self::UnknownUpdate => "REFUSAL_CODE_UNKNOWN_UPDATE",
             Self::KeyReused => "REFUSAL_CODE_KEY_REUSED",
+            Self::IsSchedule => "REFUSAL_CODE_IS_SCHEDULE",
+            Self::ScheduleRevised => "REFUSAL_CODE_SCHEDULE_REVISED",
             Self::RunOpen => "REFUSAL_CODE_RUN_OPEN",
             Self::Undelivered => "REFUSAL_CODE_UNDELIVERED",
             Self::NoSuchTask => "REFUSAL_CODE_NO_SUCH_TASK",
@@ -1089,6 +1102,8 @@ impl RefusalCode {
             "REFUSAL_CODE_NO_ATTEMPT" => Some(Self::NoAttempt),
             "REFUSAL_CODE_UNKNOWN_UPDATE" => Some(Self::UnknownUpdate),
             "REFUSAL_CODE_KEY_REUSED" => Some(Self::KeyReused),
+            "REFUSAL_CODE_IS_SCHEDULE" => Some(Self::IsSchedule),
+            "REFUSAL_CODE_SCHEDULE_REVISED" => Some(Self::ScheduleRevised),
             "REFUSAL_CODE_RUN_OPEN" => Some(Self::RunOpen),
             "REFUSAL_CODE_UNDELIVERED" => Some(Self::Undelivered),
             "REFUSAL_CODE_NO_SUCH_TASK" => Some(Self::NoSuchTask),
@@ -1096,6 +1111,191 @@ impl RefusalCode {
             "REFUSAL_CODE_UNANSWERED" => Some(Self::Unanswered),
             _ => None,
         }
+    }
+}
+/// Creates a schedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Id of the schedule, unique in its namespace.
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub schedule: ::core::option::Option<::abide_core::codec::generated::Schedule>,
+    /// Create it paused, and why.
+    #[prost(bool, tag = "4")]
+    pub paused: bool,
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+    /// Start once at once, whatever its times.
+    #[prost(bool, tag = "6")]
+    pub trigger: bool,
+    #[prost(string, tag = "7")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "8")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for CreateScheduleRequest {
+    const NAME: &'static str = "CreateScheduleRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CreateScheduleRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CreateScheduleRequest".into()
+    }
+}
+/// Updates, pauses, unpauses or triggers a schedule, or makes up for times of the past.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangeScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub change: ::core::option::Option<::abide_core::codec::generated::ScheduleChange>,
+    /// Only if this is its revision.
+    #[prost(uint64, optional, tag = "4")]
+    pub revision: ::core::option::Option<u64>,
+    #[prost(string, tag = "5")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "6")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ChangeScheduleRequest {
+    const NAME: &'static str = "ChangeScheduleRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ChangeScheduleRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ChangeScheduleRequest".into()
+    }
+}
+/// Deletes a schedule. The runs that it started go on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for DeleteScheduleRequest {
+    const NAME: &'static str = "DeleteScheduleRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DeleteScheduleRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DeleteScheduleRequest".into()
+    }
+}
+/// Describes a schedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DescribeScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DescribeScheduleRequest {
+    const NAME: &'static str = "DescribeScheduleRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DescribeScheduleRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DescribeScheduleRequest".into()
+    }
+}
+/// A schedule and what it does.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleDescription {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// The run that the schedule is at present.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(message, optional, tag = "4")]
+    pub state: ::core::option::Option<::abide_core::codec::generated::ScheduleState>,
+    /// The next nominal times; while it is paused, what they would be.
+    #[prost(message, repeated, tag = "5")]
+    pub next_times: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ScheduleDescription {
+    const NAME: &'static str = "ScheduleDescription";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ScheduleDescription".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ScheduleDescription".into()
+    }
+}
+/// Lists schedules, the next to act first. The server caps `page_size`; zero means its maximum.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSchedulesRequest {
+    #[prost(string, optional, tag = "1")]
+    pub namespace: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub page_token: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for ListSchedulesRequest {
+    const NAME: &'static str = "ListSchedulesRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListSchedulesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListSchedulesRequest".into()
+    }
+}
+/// A page of schedules.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSchedulesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub schedules: ::prost::alloc::vec::Vec<ScheduleSummary>,
+    /// Token of the next page; empty on the last page.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub next_page_token: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for ListSchedulesResponse {
+    const NAME: &'static str = "ListSchedulesResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListSchedulesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListSchedulesResponse".into()
+    }
+}
+/// A schedule in a list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleSummary {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub listing: ::core::option::Option<::abide_core::codec::generated::ScheduleListing>,
+}
+impl ::prost::Name for ScheduleSummary {
+    const NAME: &'static str = "ScheduleSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ScheduleSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ScheduleSummary".into()
     }
 }
 /// A signal to a run. The key makes a retry idempotent.
@@ -2253,7 +2453,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 120, 121, 122, 123, 124"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 81, 82, 90, 91, 92, 100, 101, 102, 103, 104, 120, 121, 122, 123, 124"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -2311,6 +2511,16 @@ pub mod numbered_call {
         ListSearchAttributes(super::ListSearchAttributesRequest),
         #[prost(message, tag = "92")]
         DeleteSearchAttribute(super::DeleteSearchAttributeRequest),
+        #[prost(message, tag = "100")]
+        CreateSchedule(super::CreateScheduleRequest),
+        #[prost(message, tag = "101")]
+        ChangeSchedule(super::ChangeScheduleRequest),
+        #[prost(message, tag = "102")]
+        DeleteSchedule(super::DeleteScheduleRequest),
+        #[prost(message, tag = "103")]
+        DescribeSchedule(super::DescribeScheduleRequest),
+        #[prost(message, tag = "104")]
+        ListSchedules(super::ListSchedulesRequest),
         #[prost(message, tag = "120")]
         Delete(super::DeleteRunRequest),
         #[prost(message, tag = "121")]
@@ -2360,7 +2570,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90, 120"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 81, 82, 90, 100, 101, 120"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2402,6 +2612,10 @@ pub mod numbered_answer {
         WaitTally(super::TallyWaitsResponse),
         #[prost(message, tag = "90")]
         SearchAttributes(super::SearchAttributesResponse),
+        #[prost(message, tag = "100")]
+        Schedule(super::ScheduleDescription),
+        #[prost(message, tag = "101")]
+        Schedules(super::ListSchedulesResponse),
         #[prost(message, tag = "120")]
         Batches(super::BatchesResponse),
     }
@@ -3489,6 +3703,122 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ResetRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Creates a schedule, which starts workflows at its times.
+        pub async fn create_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/CreateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "CreateSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Updates, pauses, unpauses or triggers a schedule, or makes up for times of the past.
+        pub async fn change_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ChangeScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ChangeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ChangeSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a schedule. The runs that it started go on.
+        pub async fn delete_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/DeleteSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "DeleteSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns a schedule, its last runs and its next times.
+        pub async fn describe_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DescribeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScheduleDescription>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/DescribeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "DescribeSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists schedules, the next to act first.
+        pub async fn list_schedules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ListSchedules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ListSchedules"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Starts one action on every run that a query finds, in the background. Idempotent by the id.
         pub async fn start_batch(
             &mut self,
@@ -3826,6 +4156,37 @@ pub mod abide_server {
             &self,
             request: tonic::Request<super::ResetRunRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Creates a schedule, which starts workflows at its times.
+        async fn create_schedule(
+            &self,
+            request: tonic::Request<super::CreateScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Updates, pauses, unpauses or triggers a schedule, or makes up for times of the past.
+        async fn change_schedule(
+            &self,
+            request: tonic::Request<super::ChangeScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Deletes a schedule. The runs that it started go on.
+        async fn delete_schedule(
+            &self,
+            request: tonic::Request<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Returns a schedule, its last runs and its next times.
+        async fn describe_schedule(
+            &self,
+            request: tonic::Request<super::DescribeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScheduleDescription>,
+            tonic::Status,
+        >;
+        /// Lists schedules, the next to act first.
+        async fn list_schedules(
+            &self,
+            request: tonic::Request<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        >;
         /// Starts one action on every run that a query finds, in the background. Idempotent by the id.
         async fn start_batch(
             &self,
@@ -5266,6 +5627,231 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResetRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/CreateSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateScheduleSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::CreateScheduleRequest>
+                    for CreateScheduleSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::create_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateScheduleSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ChangeSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChangeScheduleSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::ChangeScheduleRequest>
+                    for ChangeScheduleSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ChangeScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::change_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChangeScheduleSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/DeleteSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteScheduleSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::DeleteScheduleRequest>
+                    for DeleteScheduleSvc<T> {
+                        type Response = super::DoneResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::delete_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteScheduleSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/DescribeSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct DescribeScheduleSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::DescribeScheduleRequest>
+                    for DescribeScheduleSvc<T> {
+                        type Response = super::ScheduleDescription;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DescribeScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::describe_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DescribeScheduleSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ListSchedules" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSchedulesSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::ListSchedulesRequest>
+                    for ListSchedulesSvc<T> {
+                        type Response = super::ListSchedulesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSchedulesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::list_schedules(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSchedulesSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

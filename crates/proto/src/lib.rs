@@ -37,6 +37,7 @@ pub mod parts;
 mod refusal;
 mod run;
 mod run_operation;
+mod schedule;
 mod search;
 mod tally;
 pub mod wait;

@@ -120,7 +120,7 @@ fn wait_token(row: &WaitRow) -> Bytes {
     wait_position(&row.position())
 }
 
-fn wait_position(position: &WaitPosition) -> Bytes {
+pub(crate) fn wait_position(position: &WaitPosition) -> Bytes {
     wire::WaitPosition {
         until: position.until.to_wire(),
         run: position.run.to_wire(),
@@ -224,13 +224,7 @@ impl TryFrom<wire::ListWaitsRequest> for ListWaits {
     fn try_from(wire: wire::ListWaitsRequest) -> Result<Self, InvalidField> {
         let mut filter = filter::<WaitFilter, _>(wire.filter)?;
         if !wire.page_token.is_empty() {
-            let position: wire::WaitPosition = token(wire.page_token)?;
-            filter.after = Some(WaitPosition {
-                until: word("page_token", position.until)?,
-                run: word("page_token", position.run)?,
-                shard: shard("page_token", position.shard)?,
-                wait: position.wait,
-            });
+            filter.after = Some(position_from_token(wire.page_token)?);
         }
         Ok(Self { filter, limit: limit(wire.page_size) })
     }
@@ -337,6 +331,17 @@ where
     wire.map_or_else(|| Ok(T::default()), T::try_from).map_err(|error| error.inside("filter"))
 }
 
+/// Reads the position in the token of a page.
+pub(crate) fn position_from_token(bytes: Bytes) -> Result<WaitPosition, InvalidField> {
+    let position: wire::WaitPosition = token(bytes)?;
+    Ok(WaitPosition {
+        until: word("page_token", position.until)?,
+        run: word("page_token", position.run)?,
+        shard: shard("page_token", position.shard)?,
+        wait: position.wait,
+    })
+}
+
 fn token<T: Message + Default>(bytes: Bytes) -> Result<T, InvalidField> {
     T::decode(bytes).map_err(|_| InvalidField::new("page_token", "was not issued by this server"))
 }
@@ -347,10 +352,10 @@ pub(crate) fn shard(field: &str, number: u32) -> Result<ShardId, InvalidField> {
     })
 }
 
-fn size(limit: Option<usize>) -> u32 {
+pub(crate) fn size(limit: Option<usize>) -> u32 {
     limit.map_or(0, |limit| u32::try_from(limit).unwrap_or(u32::MAX))
 }
 
-fn limit(size: u32) -> Option<usize> {
+pub(crate) fn limit(size: u32) -> Option<usize> {
     (size > 0).then(|| usize::try_from(size).unwrap_or(usize::MAX))
 }

@@ -5,9 +5,10 @@ use abide_core::{
     batch::{ListBatches, StartBatch, StopBatch},
     limits::InvalidField,
     operation::{
-        AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
-        CreateSearchAttribute, Delete, DeleteSearchAttribute, Describe, History, ListNodes,
-        ListRuns, ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair,
+        AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel,
+        ChangeSchedule, CountRuns, CreateSchedule, CreateSearchAttribute, Delete, DeleteSchedule,
+        DeleteSearchAttribute, Describe, DescribeSchedule, History, ListNodes, ListRuns,
+        ListSchedules, ListSearchAttributes, ListWaits, Pause, Query, ReadOperation, Repair,
         ReportAttempt, RescheduleTimer, Reset, RunOperation, Signal, Start, Terminate, Unpause,
         Update,
     },
@@ -49,6 +50,10 @@ fn run_to_wire(operation: RunOperation) -> Result<Asked, InvalidField> {
         RunOperation::ReportAttempt(asked) => Asked::ReportAttempt(asked.into()),
         RunOperation::Delete(asked) => Asked::Delete(asked.into()),
         RunOperation::Reset(asked) => Asked::Reset((*asked).into()),
+        RunOperation::CreateSchedule(asked) => Asked::CreateSchedule((*asked).into()),
+        RunOperation::ChangeSchedule(asked) => Asked::ChangeSchedule((*asked).into()),
+        RunOperation::DeleteSchedule(asked) => Asked::DeleteSchedule(asked.into()),
+        RunOperation::DescribeSchedule(asked) => Asked::DescribeSchedule(asked.into()),
         RunOperation::AwaitEvents(_) => {
             return Err(InvalidField::new("operation", "is one of nodes: follow the history"));
         }
@@ -67,6 +72,7 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::CreateSearchAttribute(asked) => Asked::CreateSearchAttribute(asked.into()),
         ReadOperation::ListSearchAttributes(asked) => Asked::ListSearchAttributes(asked.into()),
         ReadOperation::DeleteSearchAttribute(asked) => Asked::DeleteSearchAttribute(asked.into()),
+        ReadOperation::ListSchedules(asked) => Asked::ListSchedules(asked.into()),
         ReadOperation::StartBatch(asked) => Asked::StartBatch(asked.into()),
         ReadOperation::StopBatch(asked) => Asked::StopBatch(asked.into()),
         ReadOperation::ListBatches(asked) => Asked::ListBatches(asked.into()),
@@ -103,6 +109,11 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::DeleteSearchAttribute(asked) => DeleteSearchAttribute::try_from(asked)?.into(),
         Asked::Delete(asked) => Delete::try_from(asked)?.into(),
         Asked::Reset(asked) => Reset::try_from(asked)?.into(),
+        Asked::CreateSchedule(asked) => CreateSchedule::try_from(asked)?.into(),
+        Asked::ChangeSchedule(asked) => ChangeSchedule::try_from(asked)?.into(),
+        Asked::DeleteSchedule(asked) => DeleteSchedule::try_from(asked)?.into(),
+        Asked::DescribeSchedule(asked) => DescribeSchedule::try_from(asked)?.into(),
+        Asked::ListSchedules(asked) => ListSchedules::try_from(asked)?.into(),
         Asked::StartBatch(asked) => StartBatch::try_from(asked)?.into(),
         Asked::StopBatch(asked) => StopBatch::try_from(asked)?.into(),
         Asked::ListBatches(asked) => ListBatches::try_from(asked)?.into(),
@@ -129,6 +140,8 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::RunTally(answer)) => Answer::RunTally(answer.into()),
         Ok(AnyAnswer::WaitTally(answer)) => Answer::WaitTally(answer.into()),
         Ok(AnyAnswer::SearchAttributes(answer)) => Answer::SearchAttributes(answer.into()),
+        Ok(AnyAnswer::Schedule(answer)) => Answer::Schedule(answer.into()),
+        Ok(AnyAnswer::Schedules(answer)) => Answer::Schedules(answer.into()),
         Ok(AnyAnswer::Batches(answer)) => Answer::Batches(answer.into()),
         // Only nodes ask each other for events, in a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
@@ -159,6 +172,8 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::RunTally(answer) => AnyAnswer::RunTally(answer.try_into()?),
         Answer::WaitTally(answer) => AnyAnswer::WaitTally(answer.try_into()?),
         Answer::SearchAttributes(answer) => AnyAnswer::SearchAttributes(answer.try_into()?),
+        Answer::Schedule(answer) => AnyAnswer::Schedule(Box::new(answer.try_into()?)),
+        Answer::Schedules(answer) => AnyAnswer::Schedules(answer.try_into()?),
         Answer::Batches(answer) => AnyAnswer::Batches(answer.try_into()?),
     }))
 }

@@ -71,6 +71,10 @@ impl From<Refusal> for wire::Refusal {
             Refusal::NotBegun { begins_at } => {
                 Self { begins_at: begins_at.to_wire(), ..plain(RefusalCode::NotBegun) }
             }
+            Refusal::IsSchedule => plain(RefusalCode::IsSchedule),
+            Refusal::ScheduleRevised { revision } => {
+                Self { revision: Some(revision), ..plain(RefusalCode::ScheduleRevised) }
+            }
         }
     }
 }
@@ -150,6 +154,10 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::Unanswered => Self::Unanswered(limit),
             RefusalCode::NotBegun => {
                 Self::NotBegun { begins_at: word("begins_at", wire.begins_at)? }
+            }
+            RefusalCode::IsSchedule => Self::IsSchedule,
+            RefusalCode::ScheduleRevised => {
+                Self::ScheduleRevised { revision: wire.revision.unwrap_or_default() }
             }
         })
     }

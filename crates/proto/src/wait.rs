@@ -15,7 +15,10 @@ use crate::{
     generated as wire,
 };
 
-enumeration!(WaitKind, WaitKind { Timer, Signal, Condition, ActivityRetry, ChildRetry, Approval });
+enumeration!(
+    WaitKind,
+    WaitKind { Timer, Signal, Condition, ActivityRetry, ChildRetry, Approval, Schedule }
+);
 
 enumeration!(WaitEnd, WaitEnd { Time, Signal, Condition, Decision, Deadline });
 

@@ -74,7 +74,7 @@ impl Waiting {
         let left = until.map(|until| until.saturating_since(now));
         let rest = left.unwrap_or(Duration::MAX);
         match kind {
-            WaitKind::Timer => Self::Sleep(rest),
+            WaitKind::Timer | WaitKind::Schedule => Self::Sleep(rest),
             WaitKind::Signal => Self::Signal { name, left },
             WaitKind::Condition => Self::Condition { key: name, left },
             WaitKind::Approval => Self::Approval { key: name, left },

@@ -13,7 +13,7 @@
 //! - [`search`] has the typed names of search attributes.
 //! - [`interceptor`] sees what goes in and out of clients and workers, and carries headers along.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
-//! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
+//! - Feature `worker`: `schedule` has what a client says of schedules; `Client` starts workflows and communicates with them, `Worker` runs them,
 //!   over any [`transport`].
 //!
 //! Without features nothing here needs a runtime or a network.
@@ -59,6 +59,8 @@ pub mod replay;
 mod retry;
 mod returned;
 mod saga;
+#[cfg(feature = "worker")]
+pub mod schedule;
 pub mod search;
 pub mod select_macro;
 #[cfg(feature = "opentelemetry")]

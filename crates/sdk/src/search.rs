@@ -45,6 +45,7 @@ impl AttributeKind {
         }
     }
 
+    #[cfg(feature = "worker")]
     pub(crate) const fn of(kind: search::AttributeKind) -> Self {
         match kind {
             search::AttributeKind::Keyword => Self::Keyword,

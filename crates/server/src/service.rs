@@ -6,8 +6,9 @@ use abide_core::{
     batch::{ListBatches, StartBatch, StopBatch},
     limits::InvalidField,
     operation::{
-        AwaitClose, AwaitUpdate, Cancel, CountRuns, CreateSearchAttribute, Delete,
-        DeleteSearchAttribute, Describe, ListNodes, ListRuns, ListSearchAttributes, ListWaits,
+        AwaitClose, AwaitUpdate, Cancel, ChangeSchedule, CountRuns, CreateSchedule,
+        CreateSearchAttribute, Delete, DeleteSchedule, DeleteSearchAttribute, Describe,
+        DescribeSchedule, ListNodes, ListRuns, ListSchedules, ListSearchAttributes, ListWaits,
         Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Reset, Signal, Start,
         Terminate, Unpause, Update,
     },
@@ -288,6 +289,41 @@ impl Abide for Service {
         request: Request<messages::ResetRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask::<Reset, _>(request).await
+    }
+
+    async fn create_schedule(
+        &self,
+        request: Request<messages::CreateScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<CreateSchedule, _>(request).await
+    }
+
+    async fn change_schedule(
+        &self,
+        request: Request<messages::ChangeScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<ChangeSchedule, _>(request).await
+    }
+
+    async fn delete_schedule(
+        &self,
+        request: Request<messages::DeleteScheduleRequest>,
+    ) -> Result<Response<DoneResponse>, Status> {
+        self.ask::<DeleteSchedule, _>(request).await
+    }
+
+    async fn describe_schedule(
+        &self,
+        request: Request<messages::DescribeScheduleRequest>,
+    ) -> Result<Response<messages::ScheduleDescription>, Status> {
+        self.ask::<DescribeSchedule, _>(request).await
+    }
+
+    async fn list_schedules(
+        &self,
+        request: Request<messages::ListSchedulesRequest>,
+    ) -> Result<Response<messages::ListSchedulesResponse>, Status> {
+        self.ask::<ListSchedules, _>(request).await
     }
 
     async fn start_batch(

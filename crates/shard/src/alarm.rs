@@ -30,9 +30,9 @@ pub enum Alarm {
     Await(RunId, EventNumber),
     /// Send effects without an answer again.
     Resend,
-    /// No duplicate of a confirmed effect can still be in flight: delete its inbox row. Source run
-    /// and number.
-    Forget(RunId, u64),
+    /// No duplicate of a confirmed effect can still be in flight: delete its inbox row. Source run,
+    /// number, and the sweeps before the confirmation.
+    Forget(RunId, u64, u64),
     /// Look for runs that no row would ever resume.
     Sweep,
     /// Evict a run that is too large to be cached, unless it is in use.

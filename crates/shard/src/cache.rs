@@ -42,6 +42,9 @@ pub struct Entry {
     /// The rows that the store has, or will have once the pending commits are durable, by part of
     /// the run.
     pub rows: BTreeMap<Touch, Vec<Row>>,
+    /// The stored row of the run lacks its queue and parent, and its attributes may have no rows: an older
+    /// version wrote it. The next write completes it.
+    pub row_outdated: bool,
     /// The last batch that holds writes of the run.
     pub written_in: BatchNumber,
     /// The first such batch since the run is in memory.
@@ -135,6 +138,7 @@ impl Entry {
         Self {
             run,
             rows,
+            row_outdated: false,
             written_in: 0,
             first_written_in: None,
             snapshot_rows,

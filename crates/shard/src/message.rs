@@ -101,6 +101,8 @@ pub enum Notice {
     Repaired(RunId),
     /// Stored data of this run cannot be decoded.
     Unreadable(RunId, String),
+    /// The search attributes of a namespace cannot be decoded; says which and why.
+    UnreadableAttributes(String),
     /// The store refused the first writes of this child twice: its start is answered with a
     /// failure.
     Unstarted(RunId, String),

@@ -49,6 +49,10 @@ pub fn project(run: &Run, part: &Touch) -> Vec<Row> {
         Touch::Wait(wait) => wait_row(run, &WaitKey::Condition(wait.clone())).into_iter().collect(),
         Touch::Activity(scheduled) => activity_rows(run, *scheduled),
         Touch::Effect(number) => effect_row(run, *number).into_iter().collect(),
+        Touch::Schedule => {
+            let due = due_row(run, &TimerKey::Schedule);
+            due.into_iter().chain(wait_row(run, &WaitKey::Schedule)).collect()
+        }
     }
 }
 

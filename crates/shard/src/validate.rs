@@ -4,16 +4,18 @@ use abide_core::{
     attempt::{AttemptName, AttemptReport},
     event::{SignalReceived, UpdateRequest},
     failure::Failure,
-    ids::{Key, UpdateId},
+    ids::{Key, UpdateId, WorkflowKey},
     limits::{InvalidField, Limits},
     operation::{
-        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Delete, Describe,
-        Pause, Query, Repair, ReportAttempt, RescheduleTimer, Reset, RunOperation, RunTarget,
-        Signal, Start, Terminate, Unpause, Update,
+        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Delete,
+        DeleteSchedule, Describe, DescribeSchedule, OperationName, Pause, Query, Repair,
+        ReportAttempt, RescheduleTimer, Reset, RunOperation, RunTarget, Signal, Start, Terminate,
+        Unpause, Update,
     },
     payload::{self, Extension, PayloadMap, Payloads},
     report::Report,
     run::{Movable, ResetPoint, Resolution},
+    schedule::{self, ScheduleChange},
     time::Timestamp,
 };
 
@@ -24,6 +26,7 @@ pub(crate) fn operation(
     now: Timestamp,
 ) -> Result<(), CallError> {
     let check = FieldCheck { limits };
+    check.not_a_schedule(operation)?;
     match operation {
         RunOperation::Start(start) => check.start(start, now),
         RunOperation::Signal(Signal { target, signal, extension }) => {
@@ -76,6 +79,21 @@ pub(crate) fn operation(
         }
         RunOperation::Delete(delete) => check.delete(delete),
         RunOperation::Reset(reset) => check.reset(reset),
+        RunOperation::CreateSchedule(create) => {
+            check.schedule(&create.workflow, &create.identity, create.key.as_ref())?;
+            check.label("note", &create.note)?;
+            Ok(create.schedule.check(limits, now)?)
+        }
+        RunOperation::ChangeSchedule(asked) => {
+            check.schedule(&asked.workflow, &asked.identity, asked.key.as_ref())?;
+            check.schedule_change(&asked.change, now)
+        }
+        RunOperation::DeleteSchedule(DeleteSchedule { workflow, identity, key }) => {
+            check.schedule(workflow, identity, key.as_ref())
+        }
+        RunOperation::DescribeSchedule(DescribeSchedule { workflow }) => {
+            check.schedule(workflow, "", None)
+        }
     }
 }
 
@@ -127,6 +145,55 @@ impl FieldCheck<'_> {
             | ResetPoint::FirstTask
             | ResetPoint::LastTask
             | ResetPoint::Failure => Ok(()),
+        }
+    }
+
+    /// Schedules are changed only by their own operations; everything can be read.
+    fn not_a_schedule(&self, operation: &RunOperation) -> Result<(), CallError> {
+        let changes = match operation.name() {
+            OperationName::CreateSchedule
+            | OperationName::ChangeSchedule
+            | OperationName::DeleteSchedule
+            | OperationName::Delete
+            | OperationName::Repair => false,
+            OperationName::Query => true,
+            name => !name.repeatable(),
+        };
+        if changes && schedule::id_of(&operation.workflow().workflow).is_some() {
+            return Err(InvalidField::new("workflow id", schedule::RESERVED).into());
+        }
+        Ok(())
+    }
+
+    fn schedule(
+        &self,
+        workflow: &WorkflowKey,
+        identity: &str,
+        key: Option<&Key>,
+    ) -> Result<(), CallError> {
+        self.name("schedule id", schedule::id_of(&workflow.workflow).unwrap_or_default())?;
+        self.name("schedule id", workflow.workflow.as_str())?;
+        self.name("namespace", workflow.namespace.as_str())?;
+        self.key(key)?;
+        self.label("identity", identity)
+    }
+
+    fn schedule_change(&self, change: &ScheduleChange, now: Timestamp) -> Result<(), CallError> {
+        match change {
+            ScheduleChange::Updated(schedule) => Ok(schedule.check(self.limits, now)?),
+            ScheduleChange::Paused { note } | ScheduleChange::Unpaused { note } => {
+                self.label("note", note)
+            }
+            ScheduleChange::Triggered { .. } => Ok(()),
+            ScheduleChange::Backfilled { from, to, .. } if to < from => {
+                let problem = format!("ends at {to}, before it begins at {from}");
+                Err(InvalidField::new("backfill", problem).into())
+            }
+            ScheduleChange::Backfilled { to, .. } if *to > now => {
+                let problem = format!("ends at {to}, which is in the future: it is {now}");
+                Err(InvalidField::new("backfill", problem).into())
+            }
+            ScheduleChange::Backfilled { .. } => Ok(()),
         }
     }
 

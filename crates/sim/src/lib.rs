@@ -13,6 +13,7 @@
 // `condition!` expands to paths with the name of the SDK that users see.
 extern crate abide_sdk as abide;
 
+pub mod attributes;
 pub mod checks;
 pub mod code;
 pub mod names;

@@ -3,7 +3,10 @@
 
 use std::sync::OnceLock;
 
-use abide_core::ids::{ShardId, WorkflowKey};
+use abide_core::{
+    ids::{ShardId, WorkflowKey},
+    schedule::key_of,
+};
 
 /// The namespaces of a world: that of most workflows, and that of those whose ids begin with [`FAR`].
 pub const NAMESPACES: [&str; 2] = ["sim", "far"];
@@ -20,6 +23,7 @@ const FAR_ROOTS: usize = 3;
 const CHILDREN: usize = 10;
 const FAR_CHILDREN: usize = 2;
 const RETRIED: usize = 6;
+const SCHEDULES: usize = 3;
 
 #[derive(Debug)]
 pub struct Names {
@@ -29,6 +33,8 @@ pub struct Names {
     pub children: Vec<String>,
     /// Children that are retried.
     pub retried: Vec<String>,
+    /// Schedules, in the first namespace.
+    pub schedules: Vec<String>,
 }
 
 impl Names {
@@ -51,12 +57,21 @@ impl Names {
                 .chain(fitting("far-child").take(FAR_CHILDREN))
                 .collect(),
             retried: ids("retried").filter(all_attempts_fit).take(RETRIED).collect(),
+            schedules: ids("schedule")
+                .filter(|id| holds(&key_of(NAMESPACES[0].into(), id)))
+                .take(SCHEDULES)
+                .collect(),
         }
     }
 }
 
-fn fits(id: &str) -> bool {
-    shards().any(|shard| shard == key(id).slot().shard())
+/// Whether the workflow of this id is on a shard of the world.
+pub fn fits(id: &str) -> bool {
+    holds(&key(id))
+}
+
+fn holds(workflow: &WorkflowKey) -> bool {
+    shards().any(|shard| shard == workflow.slot().shard())
 }
 
 /// A workflow of the world. Its id tells its namespace.

@@ -46,6 +46,11 @@ impl<T> Schedule<T> {
         }
     }
 
+    /// Whether such an event is planned.
+    pub fn any(&self, such: impl FnMut(&T) -> bool) -> bool {
+        self.things.iter().flatten().any(such)
+    }
+
     /// Drops the events for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for thing in &mut self.things {

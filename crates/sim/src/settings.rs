@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide_core::limits::Limits;
+use abide_core::{limits::Limits, schedule::ScheduleBounds};
 
 use crate::{
     rng::Rng,
@@ -135,6 +135,16 @@ fn limits(rng: &mut Rng) -> Limits {
         confirmed_retention: Duration::from_secs(600),
         sweep_interval: Duration::from_secs(rng.between(5, 60)),
         events_suggested: 40,
+        schedules: ScheduleBounds {
+            waiting: 2,
+            running: 3,
+            starts: 2,
+            times: 3,
+            backfills: 2,
+            rows: 4,
+            kept_after_end: Duration::from_secs(2),
+            ..ScheduleBounds::default()
+        },
         ..Limits::default()
     };
     if rng.chance(150) {

@@ -6,7 +6,7 @@
 //! - `address`, `hosts`, `tls`: where the database is, which of its hosts accepts writes, and how
 //!   to authenticate it.
 //! - `open`: inspects the schema before it changes anything, then migrates it. A schema of another
-//!   program or of a newer version is left untouched.
+//!   program or of a newer version is left untouched. `indexes`: what is built while others write.
 //! - `session`: one connection with its settings and prepared statements, replaced when it is lost.
 //! - `writer`: group commit. Queued batches of all shards share a transaction, which first locks
 //!   and checks the epochs of its shards and then writes each table with one statement.
@@ -23,8 +23,10 @@
 mod address;
 mod fault;
 mod hosts;
+mod indexes;
 mod open;
 mod options;
+mod prepared;
 mod readers;
 mod registrar;
 mod session;

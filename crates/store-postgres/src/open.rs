@@ -3,8 +3,9 @@
 //!
 //! Several nodes may open the schema at once. The database lets exactly one of them create the
 //! marker table; the others look again. The node that migrates holds a lock on the marker's row;
-//! the others wait for it and then find nothing to do. Nodes of an older version keep running
-//! meanwhile: a migration keeps everything that they use.
+//! the others look again until it has ended and there is nothing to do. Nodes of an older version
+//! keep running meanwhile: a migration keeps everything that they use. The tables are changed in one
+//! short transaction, with the version; then the indexes are built that take long.
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};
 
@@ -15,6 +16,7 @@ use tokio_postgres::Error;
 use crate::{
     Options,
     fault::{self, Fault},
+    indexes,
     session::{Session, quoted, within},
     tables,
 };
@@ -30,7 +32,8 @@ struct Migration {
 }
 
 /// What each version of the schema adds to the previous one; the first entry creates version 1.
-/// Existing entries never change.
+/// Existing entries never change. A migration locks the tables that it changes, so it takes only moments:
+/// indexes on tables that may be large are built in [`indexes`].
 const MIGRATIONS: [Migration; 2] = [
     Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 },
     Migration { sql: include_str!("migrations/0002_search.sql"), oldest: 1 },
@@ -39,6 +42,9 @@ const MIGRATIONS: [Migration; 2] = [
 /// Marks a schema as ours. Its single row holds the version, and the oldest version that a program
 /// must know to use it.
 const MARKER: &str = "abide_schema";
+
+/// Pause before another attempt.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a store was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +103,7 @@ pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
             Err(Stop::Again(fault)) if Instant::now() >= deadline => {
                 return Err(failed(options, fault));
             }
-            Err(Stop::Again(_)) => sleep(Duration::from_millis(100)).await,
+            Err(Stop::Again(_)) => sleep(PAUSE).await,
         }
     }
 }
@@ -204,35 +210,61 @@ fn new_schema(options: &Options) -> String {
 }
 
 async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
-    let stop = |error| stopped(options, Fault::from(error));
+    let lost = |error| stopped(options, Fault::from(error));
     let known = MIGRATIONS.len() as i64;
-    if version(session, options, "").await? >= known {
-        return Ok(());
+    loop {
+        let found = version(session, options).await?;
+        // A newer version may have removed indexes.
+        let built = found > known
+            || (found == known
+                && indexes::missing(session, options).await.map_err(lost)?.is_empty());
+        if built {
+            return Ok(());
+        }
+        session.run("BEGIN").await.map_err(lost)?;
+        let Some(found) = locked_version(session).await.map_err(lost)? else {
+            session.run("ROLLBACK").await.map_err(lost)?;
+            sleep(PAUSE).await;
+            continue;
+        };
+        if found < known {
+            change_tables(session, options, found).await.map_err(lost)?;
+        } else {
+            indexes::build(session, options).await.map_err(|fault| stopped(options, fault))?;
+        }
+        session.run("COMMIT").await.map_err(lost)?;
     }
-    // Tables may be large, and a node should wait for another that is migrating.
-    let begin = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
-    session.run(begin).await.map_err(stop)?;
-    let found = version(session, options, "FOR UPDATE").await?;
+}
+
+/// Locks the version until the end of the transaction, unless another node has locked it. A node that
+/// waited for the lock in the database would keep the other one's indexes from being finished.
+async fn locked_version(session: &Session) -> Result<Option<i64>, Error> {
+    let sql = format!("SELECT version FROM {MARKER} FOR UPDATE SKIP LOCKED");
+    session.number(&sql).await
+}
+
+/// Brings the tables from this version to the one that the program knows.
+async fn change_tables(session: &Session, options: &Options, found: i64) -> Result<(), Error> {
     // Readers of a table queue behind a statement that waits to change it. So the migration waits
     // only briefly for its locks; a restart of the node tries again.
     let patience = options.lock_timeout.as_millis();
-    session.run(&format!("SET LOCAL lock_timeout = {patience}")).await.map_err(stop)?;
+    let limits = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {patience}");
+    session.run(&limits).await?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
-        session.run(migration.sql).await.map_err(stop)?;
+        session.run(migration.sql).await?;
     }
-    if let Some(last) = MIGRATIONS.last().filter(|_| found < known) {
-        let oldest = last.oldest;
-        let written = format!("UPDATE {MARKER} SET version = {known}, oldest = {oldest}");
-        session.run(&written).await.map_err(stop)?;
+    if found == 0 {
+        indexes::create(session).await?;
     }
-    session.run("COMMIT").await.map_err(stop)
+    let (known, oldest) = (MIGRATIONS.len(), MIGRATIONS.last().map_or(0, |last| last.oldest));
+    session.run(&format!("UPDATE {MARKER} SET version = {known}, oldest = {oldest}")).await
 }
 
-/// Version of the schema, if this program may use it. `locked` is the row lock clause of the query.
-async fn version(session: &Session, options: &Options, locked: &str) -> Result<i64, Stop> {
+/// Version of the schema, if this program may use it.
+async fn version(session: &Session, options: &Options) -> Result<i64, Stop> {
     let place = || options.place();
     let known = MIGRATIONS.len() as i64;
-    let sql = format!("SELECT version, oldest FROM {MARKER} {locked}");
+    let sql = format!("SELECT version, oldest FROM {MARKER}");
     let row = session.numbers(&sql).await;
     match row.map_err(|error| stopped(options, Fault::from(error)))? {
         None => {

@@ -71,7 +71,8 @@ async fn put(session: &Session, row: &RegistryRow, patience: Duration) -> Result
         return Ok(false);
     }
     session.take_unreplicated();
-    match timeout(patience, session.execute(registry::put(row))).await {
+    let put = async { session.execute(session.prepare_call(registry::put(row)).await?).await };
+    match timeout(patience, put).await {
         Ok(changed) => {
             let changed = changed.map_err(fault::before_commit)?;
             if session.take_unreplicated() {

@@ -9,11 +9,10 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
     future::poll_fn,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::Poll,
@@ -30,6 +29,7 @@ use crate::{
     Options,
     fault::Fault,
     hosts::{HostLink, Hosts},
+    prepared::PreparedStatements,
 };
 
 pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -46,17 +46,17 @@ pub(crate) struct Made {
     pub(crate) params: Vec<(Param<'static>, Type)>,
 }
 
-/// Prepared statements by their SQL.
-type PreparedStatements = HashMap<Cow<'static, str>, Statement>;
-
-/// Statements that a connection keeps prepared. A group's statement depends on the tables that it
-/// writes, so there are some dozens.
-const PREPARED_MAX: usize = 256;
+/// A call whose statement is prepared, so that it is sent as soon as it is polled. It does not rely on
+/// what the connection keeps: that may be less by then.
+pub(crate) struct Prepared<'a> {
+    statement: Statement,
+    params: Vec<Param<'a>>,
+}
 
 pub(crate) struct Session {
     link: HostLink,
     hosts: Arc<Hosts>,
-    prepared: Mutex<PreparedStatements>,
+    prepared: Mutex<PreparedStatements<Statement>>,
     discarded: AtomicBool,
 }
 
@@ -100,10 +100,23 @@ impl Session {
         flight(statements.into_iter().map(prepare).collect()).await.into_iter().collect()
     }
 
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<u64, Error> {
+    pub(crate) async fn prepare_call<'a>(&self, call: Call<'a>) -> Result<Prepared<'a>, Error> {
         let statement = self.statement(&call.sql).await?;
-        self.link.client.execute_raw(&statement, call.params).await
+        Ok(Prepared { statement, params: call.params })
+    }
+
+    /// Prepares the statements of these calls, pipelined.
+    pub(crate) async fn prepare_calls<'a>(
+        &self,
+        calls: Vec<Call<'a>>,
+    ) -> Result<Vec<Prepared<'a>>, Error> {
+        let prepare = |call| boxed(self.prepare_call(call));
+        flight(calls.into_iter().map(prepare).collect()).await.into_iter().collect()
+    }
+
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(crate) async fn execute(&self, call: Prepared<'_>) -> Result<u64, Error> {
+        self.link.client.execute_raw(&call.statement, call.params).await
     }
 
     /// Runs a prepared statement and returns its rows.
@@ -142,21 +155,17 @@ impl Session {
         reason = "it becomes a key as it is, so that fixed texts are not copied"
     )]
     async fn statement(&self, sql: &Cow<'static, str>) -> Result<Statement, Error> {
-        let known = self.lock().get(sql).cloned();
+        let known = self.lock().get(sql);
         if let Some(statement) = known {
             return Ok(statement);
         }
         let statement = self.link.client.prepare(sql).await?;
-        let mut prepared = self.lock();
-        if prepared.len() >= PREPARED_MAX {
-            prepared.clear();
-        }
-        prepared.insert(sql.clone(), statement.clone());
+        self.lock().insert(sql.clone(), statement.clone());
         Ok(statement)
     }
 
     /// No code that could panic runs while the lock is held.
-    fn lock(&self) -> std::sync::MutexGuard<'_, PreparedStatements> {
+    fn lock(&self) -> MutexGuard<'_, PreparedStatements<Statement>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -147,7 +147,8 @@ impl Store for SqliteStore {
             let snapshot = snapshots::read(connection, shard, run)?;
             let after = snapshot.as_ref().map_or(0, |row| row.sequence);
             let log = log::page(connection, shard, run, after, limit)?;
-            Ok(Loaded { snapshot, log })
+            let row_outdated = runs::outdated(connection, shard, run)?;
+            Ok(Loaded { snapshot, log, row_outdated })
         })
     }
 

@@ -131,8 +131,8 @@ fn a_newer_file_is_left_alone() {
     drop(connection);
     let before = fs::read(&path).unwrap();
     let error = refused(&path);
-    assert_eq!(error, OpenError::Newer { path: path.clone(), found: 99, known: 2 });
-    assert!(error.to_string().contains("99") && error.to_string().contains('2'), "{error}");
+    assert_eq!(error, OpenError::Newer { path: path.clone(), found: 99, known: 3 });
+    assert!(error.to_string().contains("99") && error.to_string().contains('3'), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -382,9 +382,12 @@ fn a_store_that_was_copied_by_sql_is_whole() {
     let path = directory.path().join("store");
     half_deleted(&path);
     let copy = directory.path().join("copy");
+    let whole = rusqlite::Connection::open(&path).unwrap();
+    let version: u32 = whole.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    drop(whole);
     let connection = rusqlite::Connection::open(&copy).unwrap();
     let attach = format!(
-        "PRAGMA page_size = 16384; PRAGMA application_id = {}; PRAGMA user_version = 2; \
+        "PRAGMA page_size = 16384; PRAGMA application_id = {}; PRAGMA user_version = {version}; \
          ATTACH '{}' AS whole",
         0x4162_6964,
         path.display()

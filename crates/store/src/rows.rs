@@ -102,6 +102,8 @@ pub struct Loaded {
     pub snapshot: Option<SnapshotRow>,
     /// First page of the log after the snapshot, or of the whole log if there is no snapshot.
     pub log: Vec<LogRow>,
+    /// The run's row was written by a version that stored neither its queue nor its parent.
+    pub row_outdated: bool,
 }
 
 /// Identifies a task: a run has at most one workflow task, and one activity task per scheduling

@@ -43,6 +43,8 @@ pub(super) enum Kind {
     ChildRetry,
     /// A person's decision
     Approval,
+    /// The next time of a schedule
+    Schedule,
 }
 
 impl List {
@@ -99,6 +101,7 @@ impl From<Kind> for WaitKind {
             Kind::ActivityRetry => Self::ActivityRetry,
             Kind::ChildRetry => Self::ChildRetry,
             Kind::Approval => Self::Approval,
+            Kind::Schedule => Self::Schedule,
         }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::Condition => format!("condition {name}"),
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
+        WaitKind::Schedule => format!("next time of schedule {name}"),
         WaitKind::Approval if name.is_empty() => "approval".into(),
         WaitKind::Approval => {
             format!("approval {}", name.strip_prefix(APPROVAL_PREFIX).unwrap_or(name))
@@ -55,7 +56,8 @@ pub(crate) fn ended_by(kind: WaitKind, name: &str, until: Timestamp) -> String {
         WaitEnd::Decision => "a decision".into(),
         WaitEnd::Deadline => "its deadline".to_owned(),
     };
-    kind.ended_by(until).into_iter().map(end).collect::<Vec<_>>().join(" or ")
+    let ends = kind.ended_by(until).into_iter().map(end).collect::<Vec<_>>().join(" or ");
+    if ends.is_empty() { "a change of the schedule".into() } else { ends }
 }
 
 /// One wait of a run, as JSON for programs.

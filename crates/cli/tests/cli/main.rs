@@ -19,6 +19,7 @@ mod policies;
 mod postgres;
 mod production;
 mod replay;
+mod schedules;
 mod stories;
 mod tls;
 mod usage;

@@ -7,12 +7,13 @@ use crate::{
     command::{Ask, Command, ContinueAsNew},
     effect::RunOutcome,
     operation::{
-        AnyOperation, CallError, Closed, Query, QueryAnswer, QueryRequest, ReadOperation,
-        ReportAttempt, RunOperation, Signal, Start, StartUpdate, Started, Terminate, Update,
-        UpdateAnswer,
+        AnyOperation, CallError, ChangeSchedule, Closed, CreateSchedule, Query, QueryAnswer,
+        QueryRequest, ReadOperation, ReportAttempt, RunOperation, ScheduleDescription, Signal,
+        Start, StartUpdate, Started, Terminate, Update, UpdateAnswer,
     },
     report::{Report, TaskCompletion},
     run::{ActivityGiven, Description, Resolution, ShownActivity, Stage, TaskTrouble},
+    schedule::ScheduleChange,
 };
 
 carriers! {
@@ -27,6 +28,9 @@ carriers! {
 
     Started { update; run, started }
     Closed { outcome; run, how, next_run }
+    CreateSchedule { schedule; workflow, paused, note, trigger, identity, key }
+    ChangeSchedule { change; workflow, revision, identity, key }
+    ScheduleDescription { state; workflow, run, next_times }
     // Waits are shown to people without keys.
     Description {
         outcome, memo, trouble, activities;
@@ -75,6 +79,8 @@ impl Carrier for RunOperation {
             Self::Update(update) => update.collect(carried),
             Self::Query(query) => query.collect(carried),
             Self::ReportAttempt(report) => report.collect(carried),
+            Self::CreateSchedule(create) => create.collect(carried),
+            Self::ChangeSchedule(change) => change.collect(carried),
             Self::Cancel(_)
             | Self::Pause(_)
             | Self::Unpause(_)
@@ -86,7 +92,9 @@ impl Carrier for RunOperation {
             | Self::AwaitEvents(_)
             | Self::AwaitWaits(_)
             | Self::Delete(_)
-            | Self::Reset(_) => {}
+            | Self::Reset(_)
+            | Self::DeleteSchedule(_)
+            | Self::DescribeSchedule(_) => {}
         }
     }
 }
@@ -109,6 +117,18 @@ impl Carrier for BatchAction {
 impl Carrier for QueryAnswer {
     fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
         self.0.collect(carried);
+    }
+}
+
+impl Carrier for ScheduleChange {
+    fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
+        match self {
+            Self::Updated(schedule) => schedule.collect(carried),
+            Self::Paused { .. }
+            | Self::Unpaused { .. }
+            | Self::Triggered { .. }
+            | Self::Backfilled { .. } => {}
+        }
     }
 }
 

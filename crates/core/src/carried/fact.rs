@@ -1,7 +1,10 @@
 //! User data in events.
 
 use super::{Carried, Carrier, carriers};
-use crate::event::*;
+use crate::{
+    event::*,
+    schedule::{Schedule, ScheduleState},
+};
 
 impl Carrier for Event {
     fn collect<'a>(&'a mut self, carried: &mut Carried<'a>) {
@@ -93,7 +96,7 @@ carriers! {
         search_attributes,
     }
     RunStarted {
-        spec, previous, reset;
+        spec, previous, reset, schedule;
         namespace, workflow, run, ordinal, identity, key, first_run, original_run, attempt,
         expires_at, first_task_at, parent, root, terminate_keys, reset_keys,
     }
@@ -103,6 +106,12 @@ carriers! {
         run, initiator, signal_keys, reschedule_keys, completed_updates, cancel_keys, pause_keys,
         unpause_keys, signal_digests,
     }
+    ScheduleState {
+        schedule;
+        revision, created_at, changed_at, paused, note, considered, next, wake_at, waiting,
+        backfills, running, recent, starts, skipped, missed,
+    }
+    Schedule { run; spec, workflow, overlap, catch_up, pause_on_failure, remaining }
     RunCompleted { result; next_run }
     RunFailed { failure; retry_state, next_run }
     RunTimedOut { ; retry_state, next_run }

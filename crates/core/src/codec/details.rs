@@ -13,6 +13,7 @@ use super::{
 use crate::{
     event::WaitDetails,
     payload::PayloadMap,
+    schedule::ScheduleListing,
     search::{AttributeKind, Definitions},
 };
 
@@ -27,6 +28,7 @@ pub struct RunDetails {
 
 messages! {
     RunDetails { memo, search_attributes }
+    ScheduleListing { workflow_type, summary, paused, note, next, running }
 }
 
 pub(super) fn encode_run(details: &RunDetails) -> Bytes {
@@ -38,13 +40,21 @@ pub(super) fn decode_run(bytes: Bytes) -> Result<RunDetails, DecodeError> {
     RunDetails::from_wire(generated::RunDetails::decode(bytes)?)
 }
 
-pub(super) fn encode_wait(details: Option<&WaitDetails>) -> Bytes {
+pub(super) fn encode_wait(
+    details: Option<&WaitDetails>,
+    schedule: Option<&ScheduleListing>,
+) -> Bytes {
     let details = details.map(WaitDetails::to_wire);
-    generated::WaitRowDetails { details }.encode_to_vec().into()
+    let schedule = schedule.map(ScheduleListing::to_wire);
+    generated::WaitRowDetails { details, schedule }.encode_to_vec().into()
 }
 
 pub(super) fn decode_wait(bytes: Bytes) -> Result<Option<WaitDetails>, DecodeError> {
     field("details", generated::WaitRowDetails::decode(bytes)?.details)
+}
+
+pub(super) fn decode_schedule(bytes: Bytes) -> Result<Option<ScheduleListing>, DecodeError> {
+    field("schedule", generated::WaitRowDetails::decode(bytes)?.schedule)
 }
 
 pub(super) fn encode_definitions(attributes: &Definitions) -> Bytes {

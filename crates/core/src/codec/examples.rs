@@ -24,6 +24,10 @@ use crate::{
     failure::{Failure, FailureKind, TimeoutKind},
     retry::RetryState,
     run::ResetPoint,
+    schedule::{
+        Overlap, Schedule, ScheduleChange, ScheduleChanged, ScheduleState, ScheduledOutcome,
+        ScheduledRun,
+    },
 };
 
 /// An example of something that is stored.
@@ -51,6 +55,13 @@ pub(super) fn all() -> Vec<Example> {
             |notes| encode_notes(notes),
             decode_fresh_notes,
         ));
+    }
+    for (name, draw) in ScheduleChange::cases() {
+        let change = draw(&mut Source::full());
+        let changed = ScheduleChanged { change, ..least() };
+        let notes = vec![Note::ScheduleChanged(Box::new(changed))];
+        let name = format!("ScheduleChange{name}");
+        all.push(example(&name, &notes, |notes| encode_notes(notes), decode_fresh_notes));
     }
     for (name, draw) in Action::cases() {
         let action = draw(&mut Source::full());
@@ -87,7 +98,7 @@ pub(super) fn all() -> Vec<Example> {
 }
 
 /// The cases of unions inside facts and batches, an event or a batch for each.
-fn unions() -> [Example; 7] {
+fn unions() -> [Example; 8] {
     [
         each("Origin", |origin: Origin| {
             let spec = TimerSpec { origin: Some(origin), ..least() };
@@ -103,6 +114,11 @@ fn unions() -> [Example; 7] {
             let failure = Failure { kind, ..least() };
             RunFailed { failure, ..least() }
         }),
+        each("ScheduledOutcome", |outcome: ScheduledOutcome| {
+            let recent = vec![ScheduledRun { outcome: Some(outcome), ..least() }];
+            let schedule = Some(Box::new(ScheduleState { recent, ..least() }));
+            RunStarted { schedule, ..least() }
+        }),
         batches("BatchAction", |action: BatchAction| BatchSpec { action, ..least() }),
         batches("ResetPoint", |to: ResetPoint| {
             let action = BatchAction::Reset { to, drop_signals: false, drop_updates: false };
@@ -112,7 +128,7 @@ fn unions() -> [Example; 7] {
 }
 
 /// The cases of enumerations, an event or a batch for each.
-fn enumerations() -> [Example; 12] {
+fn enumerations() -> [Example; 13] {
     let examples = [
         each("TimeoutKind", |kind: TimeoutKind| ActivityTimedOut { kind, ..least() }),
         each("RetryState", |retry_state: RetryState| RunTimedOut { retry_state, ..least() }),
@@ -140,6 +156,11 @@ fn enumerations() -> [Example; 12] {
         }),
         each("CancelMode", |mode: CancelMode| ExternalCancelInitiated { mode, ..least() }),
         each("DeliveryFailure", |cause: DeliveryFailure| ChildStartFailed { cause, ..least() }),
+        each("ScheduleOverlap", |overlap: Overlap| {
+            let schedule = Schedule { overlap: Some(overlap), ..least() };
+            let schedule = Some(Box::new(ScheduleState { schedule, ..least() }));
+            RunStarted { schedule, ..least() }
+        }),
         states(),
     ];
     let schema = include_str!("generated.rs").matches("::prost::Enumeration").count();

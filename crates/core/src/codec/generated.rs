@@ -339,6 +339,9 @@ pub struct RunStarted {
     /// Set if the run was made by a reset.
     #[prost(message, optional, tag = "202")]
     pub reset: ::core::option::Option<ResetFrom>,
+    /// The schedule that the run is, as it stands when the run starts.
+    #[prost(message, optional, boxed, tag = "210")]
+    pub schedule: ::core::option::Option<::prost::alloc::boxed::Box<ScheduleState>>,
 }
 /// How a reset made a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1266,7 +1269,7 @@ pub struct Notes {
 pub struct Note {
     #[prost(
         oneof = "note::Case",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201, 202, 203"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50, 200, 201, 202, 203, 210, 211, 212"
     )]
     pub case: ::core::option::Option<note::Case>,
 }
@@ -1307,6 +1310,12 @@ pub mod note {
         ResetTo(super::ResetTo),
         #[prost(message, tag = "203")]
         ParentChanged(super::ParentChanged),
+        #[prost(message, tag = "210")]
+        ScheduleChanged(::prost::alloc::boxed::Box<super::ScheduleChanged>),
+        #[prost(message, tag = "211")]
+        ScheduleStepped(::prost::alloc::boxed::Box<super::ScheduleStepped>),
+        #[prost(message, tag = "212")]
+        ScheduledRunEnded(super::ScheduledRunEnded),
     }
 }
 /// The run has another parent, because its parent was reset.
@@ -1589,6 +1598,9 @@ pub mod answer {
 pub struct WaitRowDetails {
     #[prost(message, optional, tag = "1")]
     pub details: ::core::option::Option<WaitDetails>,
+    /// Of the wait for a schedule's next time.
+    #[prost(message, optional, tag = "210")]
+    pub schedule: ::core::option::Option<ScheduleListing>,
 }
 /// What a row of the list of runs shows.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1612,6 +1624,311 @@ pub struct SearchAttributes {
         ::prost::alloc::string::String,
         u32,
     >,
+}
+/// What a schedule starts, and when.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Schedule {
+    #[prost(message, optional, tag = "1")]
+    pub spec: ::core::option::Option<ScheduleSpec>,
+    /// Workflow ids of what it starts: this, a dash and the nominal time.
+    #[prost(string, tag = "2")]
+    pub workflow: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub run: ::core::option::Option<RunSpec>,
+    /// Default: skip.
+    #[prost(enumeration = "ScheduleOverlap", optional, tag = "4")]
+    pub overlap: ::core::option::Option<i32>,
+    /// How late a start may be, after downtime. Default: a year.
+    #[prost(message, optional, tag = "5")]
+    pub catch_up: ::core::option::Option<Duration>,
+    #[prost(bool, tag = "6")]
+    pub pause_on_failure: bool,
+    /// Number of starts that are left; any number if absent.
+    #[prost(uint64, optional, tag = "7")]
+    pub remaining: ::core::option::Option<u64>,
+}
+/// When a schedule is due: the times of all rules together, less the exclusions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleSpec {
+    #[prost(string, repeated, tag = "1")]
+    pub cron: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub calendars: ::prost::alloc::vec::Vec<ScheduleCalendar>,
+    #[prost(message, repeated, tag = "3")]
+    pub intervals: ::prost::alloc::vec::Vec<ScheduleInterval>,
+    #[prost(message, repeated, tag = "4")]
+    pub exclusions: ::prost::alloc::vec::Vec<ScheduleCalendar>,
+    #[prost(message, optional, tag = "5")]
+    pub start_at: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "6")]
+    pub end_at: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "7")]
+    pub jitter: ::core::option::Option<Duration>,
+    /// A name of the IANA list; empty is UTC.
+    #[prost(string, tag = "8")]
+    pub time_zone: ::prost::alloc::string::String,
+}
+/// Times by their fields, each as text like the field of a cron expression.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleCalendar {
+    #[prost(string, tag = "1")]
+    pub second: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub minute: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub hour: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub day: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub month: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub year: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub weekday: ::prost::alloc::string::String,
+}
+/// Times at a fixed distance, counted from the epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleInterval {
+    #[prost(message, optional, tag = "1")]
+    pub every: ::core::option::Option<Duration>,
+    #[prost(message, optional, tag = "2")]
+    pub offset: ::core::option::Option<Duration>,
+}
+/// Everything that is known of a schedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleState {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    #[prost(message, optional, tag = "3")]
+    pub created_at: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "4")]
+    pub changed_at: ::core::option::Option<Timestamp>,
+    #[prost(bool, tag = "5")]
+    pub paused: bool,
+    #[prost(string, tag = "6")]
+    pub note: ::prost::alloc::string::String,
+    /// All times up to this have been dealt with.
+    #[prost(message, optional, tag = "7")]
+    pub considered: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "8")]
+    pub next: ::core::option::Option<PlannedStart>,
+    /// When it acts by itself.
+    #[prost(message, optional, tag = "9")]
+    pub wake_at: ::core::option::Option<Timestamp>,
+    #[prost(message, repeated, tag = "10")]
+    pub waiting: ::prost::alloc::vec::Vec<PlannedStart>,
+    #[prost(message, repeated, tag = "11")]
+    pub backfills: ::prost::alloc::vec::Vec<ScheduleBackfill>,
+    #[prost(message, repeated, tag = "12")]
+    pub running: ::prost::alloc::vec::Vec<ScheduledRun>,
+    #[prost(message, repeated, tag = "13")]
+    pub recent: ::prost::alloc::vec::Vec<ScheduledRun>,
+    #[prost(uint64, tag = "14")]
+    pub starts: u64,
+    #[prost(uint64, tag = "15")]
+    pub skipped: u64,
+    #[prost(uint64, tag = "16")]
+    pub missed: u64,
+}
+/// A start that is due at some time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlannedStart {
+    #[prost(message, optional, tag = "1")]
+    pub nominal: ::core::option::Option<Timestamp>,
+    /// The nominal time and its jitter.
+    #[prost(message, optional, tag = "2")]
+    pub at: ::core::option::Option<Timestamp>,
+    #[prost(enumeration = "ScheduleOverlap", optional, tag = "3")]
+    pub overlap: ::core::option::Option<i32>,
+    /// It was asked for: a trigger or a backfill.
+    #[prost(bool, tag = "4")]
+    pub manual: bool,
+}
+/// Times of the past that are made up for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleBackfill {
+    #[prost(message, optional, tag = "1")]
+    pub after: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "2")]
+    pub until: ::core::option::Option<Timestamp>,
+    #[prost(enumeration = "ScheduleOverlap", optional, tag = "3")]
+    pub overlap: ::core::option::Option<i32>,
+}
+/// A run that a schedule started.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledRun {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(message, optional, tag = "2")]
+    pub nominal: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "3")]
+    pub at: ::core::option::Option<Timestamp>,
+    #[prost(string, tag = "4")]
+    pub workflow: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub run: ::prost::bytes::Bytes,
+    /// How its end was requested, if it was.
+    #[prost(enumeration = "CancelMode", optional, tag = "6")]
+    pub ending: ::core::option::Option<i32>,
+    #[prost(message, optional, tag = "7")]
+    pub outcome: ::core::option::Option<ScheduledOutcome>,
+}
+/// How a run that a schedule started has ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledOutcome {
+    #[prost(oneof = "scheduled_outcome::Case", tags = "1, 2, 3, 4, 5, 6")]
+    pub case: ::core::option::Option<scheduled_outcome::Case>,
+}
+/// Nested message and enum types in `ScheduledOutcome`.
+pub mod scheduled_outcome {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Case {
+        #[prost(message, tag = "1")]
+        Completed(super::Nothing),
+        #[prost(message, tag = "2")]
+        Failed(super::ScheduledFailure),
+        #[prost(message, tag = "3")]
+        TimedOut(super::Nothing),
+        #[prost(message, tag = "4")]
+        Cancelled(super::Nothing),
+        #[prost(message, tag = "5")]
+        Terminated(super::Nothing),
+        #[prost(message, tag = "6")]
+        NotStarted(super::ScheduledStartFailure),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledFailure {
+    #[prost(string, tag = "1")]
+    pub message: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledStartFailure {
+    #[prost(enumeration = "DeliveryFailure", tag = "1")]
+    pub cause: i32,
+}
+/// A schedule was changed from outside.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleChanged {
+    #[prost(message, optional, tag = "1")]
+    pub at: ::core::option::Option<Timestamp>,
+    #[prost(string, tag = "2")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "3")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Digest of the request; zero if unknown.
+    #[prost(fixed64, tag = "4")]
+    pub asked: u64,
+    #[prost(message, optional, tag = "5")]
+    pub change: ::core::option::Option<ScheduleChange>,
+}
+/// What can be asked of a schedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleChange {
+    #[prost(oneof = "schedule_change::Case", tags = "1, 2, 3, 4, 5")]
+    pub case: ::core::option::Option<schedule_change::Case>,
+}
+/// Nested message and enum types in `ScheduleChange`.
+pub mod schedule_change {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Case {
+        #[prost(message, tag = "1")]
+        Updated(::prost::alloc::boxed::Box<super::Schedule>),
+        #[prost(message, tag = "2")]
+        Paused(super::SchedulePaused),
+        #[prost(message, tag = "3")]
+        Unpaused(super::ScheduleUnpaused),
+        #[prost(message, tag = "4")]
+        Triggered(super::ScheduleTriggered),
+        #[prost(message, tag = "5")]
+        Backfilled(super::ScheduleBackfilled),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SchedulePaused {
+    #[prost(string, tag = "1")]
+    pub note: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleUnpaused {
+    #[prost(string, tag = "1")]
+    pub note: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleTriggered {
+    #[prost(enumeration = "ScheduleOverlap", optional, tag = "1")]
+    pub overlap: ::core::option::Option<i32>,
+}
+/// It starts for each of its times in a span, both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleBackfilled {
+    #[prost(message, optional, tag = "1")]
+    pub from: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "2")]
+    pub to: ::core::option::Option<Timestamp>,
+    #[prost(enumeration = "ScheduleOverlap", optional, tag = "3")]
+    pub overlap: ::core::option::Option<i32>,
+}
+/// What a schedule did. Lists are complete: they replace those of its state.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleStepped {
+    #[prost(message, optional, tag = "1")]
+    pub considered: ::core::option::Option<Timestamp>,
+    #[prost(message, optional, tag = "2")]
+    pub next: ::core::option::Option<PlannedStart>,
+    #[prost(message, optional, tag = "3")]
+    pub wake_at: ::core::option::Option<Timestamp>,
+    #[prost(message, repeated, tag = "4")]
+    pub waiting: ::prost::alloc::vec::Vec<PlannedStart>,
+    #[prost(message, repeated, tag = "5")]
+    pub backfills: ::prost::alloc::vec::Vec<ScheduleBackfill>,
+    #[prost(uint64, optional, tag = "6")]
+    pub remaining: ::core::option::Option<u64>,
+    #[prost(message, repeated, tag = "7")]
+    pub started: ::prost::alloc::vec::Vec<ScheduledRun>,
+    #[prost(message, repeated, tag = "8")]
+    pub ending: ::prost::alloc::vec::Vec<EndRun>,
+    #[prost(uint64, tag = "9")]
+    pub skipped: u64,
+    #[prost(uint64, tag = "10")]
+    pub missed: u64,
+}
+/// What lists show of a schedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleListing {
+    #[prost(string, tag = "1")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// Its times, for people.
+    #[prost(string, tag = "2")]
+    pub summary: ::prost::alloc::string::String,
+    #[prost(bool, tag = "3")]
+    pub paused: bool,
+    #[prost(string, tag = "4")]
+    pub note: ::prost::alloc::string::String,
+    /// The nominal time of its next start.
+    #[prost(message, optional, tag = "5")]
+    pub next: ::core::option::Option<Timestamp>,
+    /// Number of open runs that it started.
+    #[prost(uint32, tag = "6")]
+    pub running: u32,
+}
+/// A run whose end is requested.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndRun {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(enumeration = "CancelMode", tag = "2")]
+    pub mode: i32,
+}
+/// A run that the schedule started has ended, or could not be started.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledRunEnded {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(message, optional, tag = "2")]
+    pub outcome: ::core::option::Option<ScheduledOutcome>,
 }
 /// The batches of a namespace.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2137,6 +2454,48 @@ impl DeliveryFailure {
             "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND" => Some(Self::NamespaceNotFound),
             "DELIVERY_FAILURE_NAMESPACE_REFUSED" => Some(Self::NamespaceRefused),
             "DELIVERY_FAILURE_REFUSED" => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+/// What happens if a start is due while a run of an earlier one is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScheduleOverlap {
+    Unspecified = 0,
+    Skip = 1,
+    BufferOne = 2,
+    BufferAll = 3,
+    AllowAll = 4,
+    CancelOther = 5,
+    TerminateOther = 6,
+}
+impl ScheduleOverlap {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEDULE_OVERLAP_UNSPECIFIED",
+            Self::Skip => "SCHEDULE_OVERLAP_SKIP",
+            Self::BufferOne => "SCHEDULE_OVERLAP_BUFFER_ONE",
+            Self::BufferAll => "SCHEDULE_OVERLAP_BUFFER_ALL",
+            Self::AllowAll => "SCHEDULE_OVERLAP_ALLOW_ALL",
+            Self::CancelOther => "SCHEDULE_OVERLAP_CANCEL_OTHER",
+            Self::TerminateOther => "SCHEDULE_OVERLAP_TERMINATE_OTHER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEDULE_OVERLAP_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEDULE_OVERLAP_SKIP" => Some(Self::Skip),
+            "SCHEDULE_OVERLAP_BUFFER_ONE" => Some(Self::BufferOne),
+            "SCHEDULE_OVERLAP_BUFFER_ALL" => Some(Self::BufferAll),
+            "SCHEDULE_OVERLAP_ALLOW_ALL" => Some(Self::AllowAll),
+            "SCHEDULE_OVERLAP_CANCEL_OTHER" => Some(Self::CancelOther),
+            "SCHEDULE_OVERLAP_TERMINATE_OTHER" => Some(Self::TerminateOther),
             _ => None,
         }
     }

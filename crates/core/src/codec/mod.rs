@@ -8,11 +8,13 @@ use bytes::Bytes;
 
 use crate::{
     batch::Batch,
+    digest::Digest,
     effect::{Effect, EffectOutcome},
     event::{Body, Event, WaitDetails},
     ids::EventNumber,
     note::{Note, Record},
     payload::Payload,
+    schedule::{ScheduleChange, ScheduleListing},
     search::Definitions,
 };
 
@@ -41,6 +43,7 @@ mod golden;
 mod marker;
 mod note;
 mod run;
+mod schedule;
 mod signal;
 mod table;
 mod task;
@@ -149,9 +152,24 @@ pub fn decode_payload(bytes: Bytes) -> Result<Payload, DecodeError> {
     basic::decode_payload(bytes).map_err(|error| error.within("payload"))
 }
 
+/// Digest of what is asked of a schedule: a repeat has the same.
+pub fn digest_of_change(change: &ScheduleChange) -> Digest {
+    schedule::digest(change)
+}
+
 /// Encodes what a wait shows, for its row. `None` becomes no bytes.
 pub fn encode_wait_details(details: Option<&WaitDetails>) -> Bytes {
-    details::encode_wait(details)
+    details::encode_wait(details, None)
+}
+
+/// Encodes what the wait for a schedule's next time shows, for its row.
+pub fn encode_schedule_wait(details: Option<&WaitDetails>, schedule: &ScheduleListing) -> Bytes {
+    details::encode_wait(details, Some(schedule))
+}
+
+/// Decodes what a row of the wait for a schedule's next time shows.
+pub fn decode_schedule_listing(bytes: Bytes) -> Result<Option<ScheduleListing>, DecodeError> {
+    details::decode_schedule(bytes).map_err(|error| error.within("wait details"))
 }
 
 /// Decodes what a wait shows.

@@ -18,7 +18,16 @@ messages! {
 
 union! {
     Note = note::Case in Note {
-        whole { InputBuffered, AttemptStarted, AttemptEnded, TaskAttemptFailed, ResetTo }
+        whole {
+            InputBuffered,
+            AttemptStarted,
+            AttemptEnded,
+            TaskAttemptFailed,
+            ResetTo,
+            ScheduleChanged,
+            ScheduleStepped,
+            ScheduledRunEnded,
+        }
         parts {
             BufferReleased(BufferReleased) { dropped },
             Heartbeat(Heartbeat) { scheduled, start, at, details },

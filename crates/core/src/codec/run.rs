@@ -40,6 +40,7 @@ messages! {
         terminate_keys,
         reset_keys,
         reset,
+        schedule,
     }
     ResetFrom { base, copied, at, reason, key }
     ResetTo { run, copied, key }

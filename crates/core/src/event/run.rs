@@ -10,6 +10,7 @@ use crate::{
     ids::{EventNumber, Key, NamespaceId, RunId, UpdateId, WorkflowId, WorkflowKey},
     payload::{PayloadMap, Payloads},
     retry::{RetryPolicy, RetryState},
+    schedule::ScheduleState,
     time::Timestamp,
 };
 
@@ -73,6 +74,8 @@ pub struct RunStarted {
     pub reset_keys: Vec<Key>,
     /// Set if a reset made the run.
     pub reset: Option<ResetFrom>,
+    /// The schedule that the run is, if it is one.
+    pub schedule: Option<Box<ScheduleState>>,
 }
 
 /// How a reset made a run: it begins with the history of another one, up to a workflow task.

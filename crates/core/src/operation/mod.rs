@@ -13,6 +13,7 @@ mod course;
 mod error;
 mod message;
 mod read;
+mod schedule;
 mod search;
 mod start;
 mod watch;
@@ -29,6 +30,10 @@ pub use self::{
     read::{
         Count, CountRuns, History, HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, RunRows,
         WaitRows,
+    },
+    schedule::{
+        ChangeSchedule, CreateSchedule, DeleteSchedule, DescribeSchedule, ListSchedules,
+        ScheduleDescription, ScheduleRow, ScheduleRows,
     },
     search::{
         CreateSearchAttribute, DeleteSearchAttribute, ListSearchAttributes, SearchAttributes,
@@ -237,6 +242,10 @@ operations! {
         ReportAttempt(ReportAttempt) -> Reported: Client, Changes, Small;
         Delete(Delete) -> Done: Operator, Changes, Small;
         Reset(Box<Reset>) -> Done: Operator, Changes, Small;
+        CreateSchedule(Box<CreateSchedule>) -> Done: Operator, Changes, Small;
+        ChangeSchedule(Box<ChangeSchedule>) -> Done: Operator, Changes, Small;
+        DeleteSchedule(DeleteSchedule) -> Done: Operator, Changes, Small;
+        DescribeSchedule(DescribeSchedule) -> Box<ScheduleDescription>: Viewer, Repeatable, Built;
     }
     Read {
         History -> HistoryPage: Viewer, Repeatable, Built;
@@ -249,6 +258,7 @@ operations! {
         CreateSearchAttribute -> SearchAttributes: Operator, Changes, Small;
         ListSearchAttributes -> SearchAttributes: Viewer, Repeatable, Small;
         DeleteSearchAttribute -> SearchAttributes: Operator, Changes, Small;
+        ListSchedules -> ScheduleRows: Viewer, Repeatable, Built;
         StartBatch -> Batches: Operator, Changes, Large;
         StopBatch -> Batches: Operator, Changes, Large;
         ListBatches -> Batches: Viewer, Repeatable, Large;
@@ -262,6 +272,7 @@ answers! {
         Query(QueryAnswer),
         Description(Box<Description>),
         Closed(Closed),
+        Schedule(Box<ScheduleDescription>),
         Batches(Batches),
     }
     // A page of history has its rows as they are stored: its reader decodes the rows first, and
@@ -279,6 +290,7 @@ answers! {
         RunTally(RunTally),
         WaitTally(WaitTally),
         SearchAttributes(SearchAttributes),
+        Schedules(ScheduleRows),
     }
 }
 
@@ -321,6 +333,7 @@ impl AnyOperation {
                 | ReadOperation::CreateSearchAttribute(_)
                 | ReadOperation::ListSearchAttributes(_)
                 | ReadOperation::DeleteSearchAttribute(_)
+                | ReadOperation::ListSchedules(_)
                 | ReadOperation::StartBatch(_)
                 | ReadOperation::StopBatch(_)
                 | ReadOperation::ListBatches(_) => false,
@@ -351,6 +364,10 @@ impl RunOperation {
             Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
             Self::Delete(Delete { target, .. }) => (&target.workflow, target.run),
             Self::Reset(reset) => (&reset.target.workflow, reset.target.run),
+            Self::CreateSchedule(create) => (&create.workflow, None),
+            Self::ChangeSchedule(change) => (&change.workflow, None),
+            Self::DeleteSchedule(DeleteSchedule { workflow, .. })
+            | Self::DescribeSchedule(DescribeSchedule { workflow }) => (workflow, None),
         }
     }
 
@@ -383,7 +400,11 @@ impl RunOperation {
             | Self::Describe(_)
             | Self::ReportAttempt(_)
             | Self::Delete(_)
-            | Self::Reset(_) => false,
+            | Self::Reset(_)
+            | Self::CreateSchedule(_)
+            | Self::ChangeSchedule(_)
+            | Self::DeleteSchedule(_)
+            | Self::DescribeSchedule(_) => false,
         }
     }
 }

@@ -154,6 +154,9 @@ impl Run {
             Note::ResetTo(reset) => self.apply_reset_to(reset),
             Note::ParentChanged { parent } => self.apply_parent_changed(parent),
             Note::CancelRepeated { key } => self.cancel_keys.insert(key, Digest::UNKNOWN),
+            Note::ScheduleChanged(changed) => self.apply_schedule_changed(changed),
+            Note::ScheduleStepped(step) => self.apply_schedule_stepped(step),
+            Note::ScheduledRunEnded(ended) => self.apply_scheduled_run_ended(ended),
         }
     }
 

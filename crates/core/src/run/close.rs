@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     command::{Ask, ContinueAsNew},
-    cron,
     effect::{Action, ChildClosed, RunOutcome},
     event::{
         Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
@@ -21,6 +20,7 @@ use crate::{
     payload::{Extension, Payloads},
     retry::{RetryDecision, RetryState},
     run::KnownUpdate,
+    schedule::{cron, id_of},
     time::Timestamp,
 };
 
@@ -192,7 +192,7 @@ pub(super) fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -
     }
 }
 
-fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRun {
+pub(super) fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRun {
     StartRun {
         ordinal: run.ordinal + 1,
         first_run: Some(run.first_run),
@@ -267,8 +267,9 @@ impl Run {
 
     pub(super) fn notify_parent(&mut self, outcome: Option<RunOutcome>) {
         let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
-        let target =
-            Target { workflow: parent.run.workflow, run: Some(parent.run.run), child: None };
+        // A schedule may go on in another run meanwhile, and knows what it started all the same.
+        let run = Some(parent.run.run).filter(|_| id_of(&parent.run.workflow.workflow).is_none());
+        let target = Target { workflow: parent.run.workflow, run, child: None };
         let closed = ChildClosed {
             initiated: parent.initiated,
             first_run: self.first_run,

@@ -3,7 +3,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Decision, Refusal, Reply, Run, activity, close, draft::Draft, timer};
+use super::{Decision, Refusal, Reply, Run, activity, close, draft::Draft, schedule, timer};
 use crate::{
     ids::{EventNumber, TimerId},
     time::Timestamp,
@@ -20,6 +20,8 @@ pub enum TimerKey {
     Timer(TimerId),
     /// The next deadline or attempt of an activity.
     Activity(EventNumber),
+    /// When the schedule that the run is acts next.
+    Schedule,
 }
 
 impl TimerKey {
@@ -37,6 +39,7 @@ impl TimerKey {
                 bytes.put_u8(b'a');
                 bytes.put_u64(*scheduled);
             }
+            Self::Schedule => bytes.put_u8(b's'),
         }
         bytes.freeze()
     }
@@ -49,6 +52,7 @@ impl TimerKey {
             b'd' if rest.is_empty() => Some(Self::Deadline),
             b't' => Some(Self::Timer(std::str::from_utf8(rest).ok()?.into())),
             b'a' => Some(Self::Activity(u64::from_be_bytes(rest.try_into().ok()?))),
+            b's' if rest.is_empty() => Some(Self::Schedule),
             _ => None,
         }
     }
@@ -68,6 +72,7 @@ impl Run {
                 self.timers.get(timer).filter(|timer| !timer.firing).map(|timer| timer.due())
             }
             TimerKey::Activity(scheduled) => self.activities.get(scheduled)?.due(),
+            TimerKey::Schedule => self.schedule.as_ref().map(|schedule| schedule.wake_at),
         };
         due.filter(|due| !due.is_never())
     }
@@ -77,7 +82,9 @@ impl Run {
         let stored = self.due(key)?;
         match key {
             TimerKey::Activity(scheduled) => self.activity_due_in_memory(*scheduled),
-            TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Timer(_) => Some(stored),
+            TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Timer(_) | TimerKey::Schedule => {
+                Some(stored)
+            }
         }
     }
 
@@ -85,6 +92,7 @@ impl Run {
         let mut keys = vec![TimerKey::FirstTask, TimerKey::Deadline];
         keys.extend(self.timers.keys().cloned().map(TimerKey::Timer));
         keys.extend(self.activities.keys().copied().map(TimerKey::Activity));
+        keys.push(TimerKey::Schedule);
         keys.retain(|key| self.due(key).is_some());
         keys
     }
@@ -103,6 +111,7 @@ pub(super) fn handle(mut draft: Draft<'_>, key: TimerKey) -> Result<Decision, Re
         TimerKey::Deadline => Ok(close::time_out(draft)),
         TimerKey::Timer(timer) => timer::fire(draft, timer),
         TimerKey::Activity(scheduled) => activity::fall_due(draft, scheduled),
+        TimerKey::Schedule => Ok(schedule::fall_due(draft)),
     }
 }
 
@@ -118,11 +127,12 @@ mod tests {
             TimerKey::Timer("".into()),
             TimerKey::Timer("t-ü".into()),
             TimerKey::Activity(7),
+            TimerKey::Schedule,
         ];
         for key in keys {
             assert_eq!(TimerKey::from_bytes(&key.to_bytes()), Some(key));
         }
-        for bad in [&b""[..], b"fx", b"a123", b"t\xff", b"z"] {
+        for bad in [&b""[..], b"fx", b"a123", b"t\xff", b"sx", b"z"] {
             assert_eq!(TimerKey::from_bytes(bad), None);
         }
     }

@@ -16,6 +16,7 @@ use crate::{
     note::Record,
     payload::{Extension, Payloads},
     run::TimerKey,
+    schedule::ScheduleChange,
     time::Timestamp,
 };
 
@@ -114,6 +115,19 @@ pub enum Input {
         number: u64,
         answer: EffectOutcome,
     },
+    /// A client or operator changes the schedule that the run is.
+    ChangeSchedule(Box<ChangeSchedule>),
+}
+
+/// A client or operator changes a schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeSchedule {
+    pub change: ScheduleChange,
+    /// Only if this is its revision.
+    pub revision: Option<u64>,
+    pub identity: String,
+    /// Idempotency key of the request.
+    pub key: Option<Key>,
 }
 
 /// A worker takes the workflow task.
@@ -364,6 +378,12 @@ pub enum Refusal {
     /// The run waits for its time, so it has no state that a query could read.
     #[error("the run has not begun: it begins at {begins_at}, and can be queried after that")]
     NotBegun { begins_at: Timestamp },
+    /// The run is a schedule, which only the operations of schedules change.
+    #[error("this run is a schedule: use the operations of schedules")]
+    IsSchedule,
+    /// The schedule was changed since the caller looked at it.
+    #[error("the schedule has revision {revision}: look at it again, and repeat the change")]
+    ScheduleRevised { revision: u64 },
 }
 
 impl From<Exceeded> for Refusal {

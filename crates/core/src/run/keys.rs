@@ -5,8 +5,8 @@
 //! request, keys of reschedules with the timer and a digest of the time that was asked for: reusing
 //! a key for another request is refused. The other operations have no content besides a reason. A
 //! new run numbers its timers from the start, so what reschedules asked for is not passed on. The keys
-//! of terminations are passed on to every later run of the workflow id: a terminated run has no run
-//! that continues it, and a repeat that names no run finds the next one.
+//! of terminations, the newest of them, are passed on to every later run of the workflow id: a
+//! terminated run has no run that continues it, and a repeat that names no run finds the next one.
 //!
 //! Repair has no key, because it is idempotent.
 
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Input, Movable, Refusal, RescheduleTimer, Run, WaitKey};
 use crate::{
+    codec,
     digest::Digest,
     event::{
         Fact, Mover, PreviousRun, RunCancelRequested, RunPaused, RunUnpaused, SignalReceived,
@@ -117,6 +118,7 @@ impl Run {
     pub(super) fn is_repeat(&self, input: &Input) -> Result<bool, Refusal> {
         let (known, key) = match input {
             Input::Signal(signal) => (&self.signal_keys, &signal.signal.key),
+            Input::ChangeSchedule(change) => (&self.signal_keys, &change.key),
             Input::RescheduleTimer(reschedule) => return self.is_repeated_move(reschedule),
             Input::RequestCancel(request) => (&self.cancel_keys, &request.key),
             Input::Pause(paused) => (&self.pause_keys, &paused.key),
@@ -162,7 +164,7 @@ impl Run {
             Movable::Wait(WaitKey::Condition(wait)) => {
                 self.waits.get(wait).and_then(|wait| wait.spec.timer.as_ref())
             }
-            Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
+            Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin | WaitKey::Schedule) => None,
         };
         let asked = Digest::of_due_time(request.fire_at, request.after);
         match self.taken_move(key) {
@@ -180,12 +182,12 @@ impl Run {
         self.reschedule_keys.known.get(key)?.as_ref()
     }
 
-    /// Keys of the terminations of this run and earlier ones of its workflow id, which the next run
-    /// knows too.
+    /// The newest keys of the terminations of this run and earlier ones of its workflow id, which the
+    /// next run knows too, oldest first.
     pub fn end_keys(&self, limits: &Limits) -> Vec<Key> {
-        let earlier = self.earlier_terminate_keys.iter();
-        let keys: Vec<_> = earlier.chain(&self.terminate_key).cloned().collect();
-        newest(&keys, limits, |key| key.as_str().len())
+        let keys = self.earlier_terminate_keys.iter().chain(&self.terminate_key);
+        let older = keys.clone().count().saturating_sub(limits.terminate_keys);
+        keys.skip(older).cloned().collect()
     }
 
     /// Whether the request that names no run, but has this key, has already ended an earlier run.
@@ -248,6 +250,7 @@ fn asked(input: &Input) -> Digest {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
     match input {
         Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
+        Input::ChangeSchedule(input) => codec::digest_of_change(&input.change),
         _ => Digest::UNKNOWN,
     }
 }

@@ -63,6 +63,10 @@ impl Run {
         if !self.activities.is_empty() {
             return Liveness::ActivityPending;
         }
+        if let Some(schedule) = &self.schedule {
+            let timed = !schedule.wake_at.is_never();
+            return if timed { Liveness::TimerPending } else { Liveness::InputPending };
+        }
         if !self.children.is_empty() || !self.externals.is_empty() {
             return Liveness::ChildPending;
         }
@@ -84,12 +88,13 @@ impl Run {
             && self.activities.is_empty()
             && self.children.is_empty()
             && self.externals.is_empty();
+        let scheduled = self.schedule.is_some();
         let sources = [
             (self.task != Task::Idle || self.volatile.turn.is_some(), ResumeSource::Task),
             (!self.due_keys().is_empty(), ResumeSource::Due),
             (self.activities.values().any(|a| running(&a.phase)), ResumeSource::Activity),
             (!self.children.is_empty() || !self.externals.is_empty(), ResumeSource::Child),
-            (waits_for_input || (idle && self.completed > 0), ResumeSource::Input),
+            (scheduled || waits_for_input || (idle && self.completed > 0), ResumeSource::Input),
             (self.paused_with_buffer() || self.replay_blocked(), ResumeSource::Operator),
         ];
         let open = self.open();

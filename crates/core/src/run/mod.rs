@@ -24,6 +24,7 @@ mod memory;
 mod pause;
 mod reset;
 mod reset_point;
+mod schedule;
 mod signal;
 mod snapshot;
 mod start;
@@ -45,6 +46,7 @@ pub use keys::{Keys, TakenMove};
 pub use liveness::{Liveness, ResumeSource};
 pub use reset::{Reapply, ResetDone, ResetRun, reset};
 pub use reset_point::ResetPoint;
+pub use schedule::begin_schedule;
 pub use snapshot::SNAPSHOT_VERSION;
 pub use start::{StartRun, start};
 pub use state::*;
@@ -66,6 +68,9 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         return child::decide_closed(run, context, input);
     }
     let draft = Draft::new(run, context);
+    if draft.run.schedule.is_some() {
+        return schedule::decide(draft, input);
+    }
     match input {
         Input::StartTask(start) => task::start(draft, start),
         Input::CompleteTask(completion) => task::complete(draft, *completion),
@@ -95,5 +100,6 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),
         Input::Deliver { source, action } => child::deliver(draft, source, action),
         Input::EffectAnswered { number, answer } => child::answered(draft, number, answer),
+        Input::ChangeSchedule(_) => Err(Refusal::RunClosed),
     }
 }

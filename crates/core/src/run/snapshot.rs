@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::Run;
 
 /// Version of the snapshot format. Raise it with every change of [`Run`] or of a type inside it.
-pub const SNAPSHOT_VERSION: u16 = 14;
+pub const SNAPSHOT_VERSION: u16 = 15;
 
 impl Run {
     /// Encodes the durable part of the run.

@@ -4,10 +4,10 @@ use super::{
     Context, Decision, Extent, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft,
 };
 use crate::{
-    cron,
     event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
     ids::{Key, RunId, WorkflowKey},
     note::Record,
+    schedule::{ScheduleState, cron},
     time::Timestamp,
 };
 
@@ -43,6 +43,8 @@ pub struct StartRun {
     pub reset_keys: Vec<Key>,
     /// Initial inputs: carried over, or sent with the start.
     pub inputs: Vec<Body>,
+    /// The schedule that the run is, if it is one.
+    pub schedule: Option<Box<ScheduleState>>,
 }
 
 impl StartRun {
@@ -66,6 +68,7 @@ impl StartRun {
             terminate_keys: Vec::new(),
             reset_keys: Vec::new(),
             inputs: Vec::new(),
+            schedule: None,
         }
     }
 
@@ -90,7 +93,8 @@ pub fn start(context: &Context<'_>, start: StartRun) -> (Run, Decision) {
     for input in inputs {
         draft.body(input);
     }
-    if started.first_task_at.is_none() {
+    // A schedule has no code, so it has no tasks.
+    if started.first_task_at.is_none() && started.schedule.is_none() {
         draft.schedule_task(1);
     }
     let mut decision = draft.finish(Reply::Done);
@@ -122,6 +126,7 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
         terminate_keys: start.terminate_keys,
         reset_keys: start.reset_keys,
         reset: None,
+        schedule: start.schedule,
     }
 }
 
@@ -159,7 +164,7 @@ impl Run {
             cancel_requested: false,
             close_refused: false,
             task: Task::Idle,
-            unseen: true,
+            unseen: started.schedule.is_none(),
             completed: 0,
             buffer: Vec::new(),
             timers: Default::default(),
@@ -183,6 +188,7 @@ impl Run {
             copied: started.reset.as_ref().map_or(0, |reset| reset.copied),
             outbox: Default::default(),
             effects: 0,
+            schedule: started.schedule.clone(),
             volatile: Volatile { touched: [Touch::Run].into(), ..Volatile::default() },
         };
         if let Some(previous) = previous {
@@ -190,6 +196,9 @@ impl Run {
         }
         if let Some(reset) = &started.reset {
             run.begin_reset(reset);
+        }
+        if let Some(key) = &started.key {
+            run.remember_creation(key);
         }
         run
     }

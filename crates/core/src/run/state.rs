@@ -22,6 +22,7 @@ use crate::{
         WaitId, WorkflowKey,
     },
     payload::Payloads,
+    schedule::ScheduleState,
     time::Timestamp,
 };
 
@@ -128,6 +129,9 @@ pub struct Run {
     pub outbox: BTreeMap<u64, Effect>,
     /// Number of effects so far.
     pub effects: u64,
+    /// The schedule that the run is, if it is one. A schedule takes no signals: the keys of its changes are
+    /// among `signal_keys`.
+    pub schedule: Option<Box<ScheduleState>>,
     /// State that does not survive a crash.
     #[serde(skip)]
     pub volatile: Volatile,

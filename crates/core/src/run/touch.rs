@@ -16,12 +16,14 @@ pub enum Touch {
     Activity(EventNumber),
     /// An effect on another workflow.
     Effect(u64),
+    /// When the schedule that the run is acts next.
+    Schedule,
 }
 
 impl Run {
     pub(super) fn touch(&mut self, part: Touch) {
         let waits = match part {
-            Touch::Timer(_) | Touch::Wait(_) | Touch::Activity(_) => true,
+            Touch::Timer(_) | Touch::Wait(_) | Touch::Activity(_) | Touch::Schedule => true,
             Touch::Deadlines => self.shown_wait(&WaitKey::Begin).is_some(),
             Touch::Run | Touch::Task | Touch::Effect(_) => false,
         };
@@ -44,6 +46,7 @@ impl Run {
         parts.extend(self.waits.keys().cloned().map(Touch::Wait));
         parts.extend(self.activities.keys().copied().map(Touch::Activity));
         parts.extend(self.outbox.keys().copied().map(Touch::Effect));
+        parts.extend(self.schedule.as_ref().map(|_| Touch::Schedule));
         parts
     }
 

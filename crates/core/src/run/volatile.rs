@@ -26,7 +26,7 @@ pub struct Volatile {
     pub task_not_before: Option<Timestamp>,
     /// Last heartbeats of running attempts.
     pub heartbeats: UnwrittenBeats,
-    /// UnwrittenBeats before this time could not be received, so timeouts count from here.
+    /// Heartbeats before this time could not be received, so timeouts count from here.
     pub watched_since: Timestamp,
     /// Parts that the last decisions changed, until [`super::Run::take_touched`].
     pub touched: BTreeSet<Touch>,

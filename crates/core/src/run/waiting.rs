@@ -11,6 +11,7 @@ use crate::{
     event::{Guards, Mover, Origin, WaitDetails},
     ids::{EventNumber, TimerId, WaitId},
     list::{WaitEnd, WaitKind, WaitRow},
+    schedule,
     time::Timestamp,
 };
 
@@ -24,6 +25,8 @@ pub enum WaitKey {
     Activity(EventNumber),
     /// The start of the run itself, which is the next attempt of a child.
     Begin,
+    /// The next time of the schedule that the run is.
+    Schedule,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -65,12 +68,13 @@ impl WaitKey {
             Self::Condition(_) => b'c',
             Self::Activity(_) => b'a',
             Self::Begin => b'b',
+            Self::Schedule => b's',
         });
         match self {
             Self::Timer(timer) => bytes.put_slice(timer.as_str().as_bytes()),
             Self::Condition(wait) => bytes.put_slice(wait.as_str().as_bytes()),
             Self::Activity(scheduled) => bytes.put_slice(scheduled.to_string().as_bytes()),
-            Self::Begin => {}
+            Self::Begin | Self::Schedule => {}
         }
         bytes.freeze()
     }
@@ -84,6 +88,7 @@ impl WaitKey {
             b'c' => Some(Self::Condition(rest.into())),
             b'a' => rest.parse().ok().map(Self::Activity),
             b'b' if rest.is_empty() => Some(Self::Begin),
+            b's' if rest.is_empty() => Some(Self::Schedule),
             _ => None,
         }
     }
@@ -97,6 +102,7 @@ impl fmt::Display for WaitKey {
             Self::Condition(wait) => wait.fmt(f),
             Self::Activity(scheduled) => write!(f, "activity-{scheduled}"),
             Self::Begin => f.write_str("begin"),
+            Self::Schedule => f.write_str("schedule"),
         }
     }
 }
@@ -107,7 +113,8 @@ impl Run {
         let conditions = self.waits.keys().cloned().map(WaitKey::Condition);
         let timers = self.timers.keys().cloned().map(WaitKey::Timer);
         let activities = self.activities.keys().copied().map(WaitKey::Activity);
-        let keys = conditions.chain(timers).chain(activities).chain([WaitKey::Begin]);
+        let keys =
+            conditions.chain(timers).chain(activities).chain([WaitKey::Begin, WaitKey::Schedule]);
         keys.filter_map(|key| self.shown_wait(&key)).collect()
     }
 
@@ -121,6 +128,7 @@ impl Run {
             WaitKey::Condition(id) => self.shown_condition(id),
             WaitKey::Activity(scheduled) => self.shown_attempt(*scheduled),
             WaitKey::Begin => self.shown_begin(),
+            WaitKey::Schedule => self.shown_schedule(),
         }
     }
 
@@ -138,7 +146,12 @@ impl Run {
             since: shown.since,
             until: shown.until,
             timer: shown.timer,
-            details: codec::encode_wait_details(shown.details.as_ref()),
+            details: match &self.schedule {
+                Some(state) => {
+                    codec::encode_schedule_wait(shown.details.as_ref(), &state.listing())
+                }
+                None => codec::encode_wait_details(shown.details.as_ref()),
+            },
         })
     }
 
@@ -155,7 +168,7 @@ impl Run {
                 let timer = wait.spec.timer.clone().ok_or_else(endless)?;
                 if wait.passed.is_some() { Err(Refusal::TimerFired(timer)) } else { Ok(timer) }
             }
-            WaitKey::Activity(_) | WaitKey::Begin => Err(endless()),
+            WaitKey::Activity(_) | WaitKey::Begin | WaitKey::Schedule => Err(endless()),
         }
     }
 
@@ -252,6 +265,24 @@ impl Run {
             details: None,
         })
     }
+
+    /// The next time of the schedule that the run is.
+    fn shown_schedule(&self) -> Option<ShownWait> {
+        let state = self.schedule.as_ref()?;
+        Some(ShownWait {
+            key: WaitKey::Schedule,
+            kind: WaitKind::Schedule,
+            name: schedule::id_of(&self.workflow.workflow).unwrap_or_default().to_owned(),
+            origin: None,
+            timer: None,
+            since: state.changed_at,
+            until: state.wake_at,
+            guards: Guards::default(),
+            moves: 0,
+            moved_by: None,
+            details: Some(state.shown()),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -266,11 +297,12 @@ mod tests {
             WaitKey::Condition("t-ü".into()),
             WaitKey::Activity(7),
             WaitKey::Begin,
+            WaitKey::Schedule,
         ];
         for key in keys {
             assert_eq!(WaitKey::from_bytes(&key.to_bytes()), Some(key));
         }
-        for bad in [&b""[..], b"ax", b"bx", b"t\xff", b"z"] {
+        for bad in [&b""[..], b"ax", b"bx", b"sx", b"t\xff", b"z"] {
             assert_eq!(WaitKey::from_bytes(bad), None);
         }
     }

@@ -139,6 +139,7 @@ pub(super) const fn kind_name(kind: WaitKind) -> &'static str {
         WaitKind::ActivityRetry => "ActivityRetry",
         WaitKind::ChildRetry => "ChildRetry",
         WaitKind::Approval => "Approval",
+        WaitKind::Schedule => "Schedule",
     }
 }
 

@@ -213,6 +213,16 @@ impl Condition {
         if parts.len() == 1 { parts.remove(0) } else { many(parts) }
     }
 
+    /// Whether it tests a field that is found so.
+    pub fn has(&self, found: &impl Fn(&Field) -> bool) -> bool {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.has(found)),
+            Self::Not(part) => part.has(found),
+            Self::Test(test) => found(&test.field),
+            Self::Wait(tests) => tests.iter().any(|test| found(&test.field)),
+        }
+    }
+
     /// Conditions that must all hold, each of which may find the runs.
     pub fn conjuncts(&self) -> &[Self] {
         match self {

@@ -55,6 +55,7 @@ impl History {
             terminate_keys: Vec::new(),
             reset_keys: Vec::new(),
             reset: None,
+            schedule: None,
         })
     }
 

@@ -11,10 +11,13 @@ use abide_core::{
     },
     ids::Key,
     payload::Extension,
-    run::{Input, Movable, Refusal, Reply, RescheduleTimer, Signal, WaitKey},
+    run::{Input, Movable, Refusal, Reply, RescheduleTimer, Signal, StartRun, WaitKey},
 };
 
-use crate::{build::*, world::World};
+use crate::{
+    build::*,
+    world::{World, start_run},
+};
 
 fn key() -> Option<Key> {
     Some("once".into())
@@ -267,4 +270,22 @@ fn a_move_may_be_repeated_by_the_name_of_the_wait() {
     world.signal("go");
     world.task([cancel_timer("t"), Ask::SatisfyWait("w".into())]);
     assert_eq!(world.take(by_wait("w")).reply, Reply::Repeat, "the wait is over");
+}
+
+/// Each run of a workflow id is given the keys of the terminations before it, so they must stay few.
+#[test]
+fn a_workflow_id_that_is_terminated_again_and_again_keeps_the_newest_keys() {
+    let (mut keys, mut sizes) = (Vec::new(), Vec::new());
+    for number in 0..300 {
+        let mut world = World::begin(StartRun { terminate_keys: keys, ..start_run() });
+        sizes.push((world.run.snapshot_items(), world.run.memory()));
+        let key = Some(number.to_string().into());
+        world.take(Input::Terminate(RunTerminated { key, ..Default::default() }));
+        keys = world.run.end_keys(&world.limits);
+    }
+    let newest: Vec<Key> = (200..300).map(|number| number.to_string().into()).collect();
+    assert_eq!(keys, newest);
+    let (items, bytes): (Vec<_>, Vec<_>) = sizes.into_iter().unzip();
+    assert_eq!((items[50] - items[0], items[299] - items[0]), (50, 100));
+    assert!(bytes[50] > bytes[0] && bytes[299] == bytes[100], "{bytes:?}");
 }

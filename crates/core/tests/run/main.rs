@@ -19,6 +19,7 @@ mod pausing;
 mod random;
 mod resets;
 mod scenarios;
+mod schedules;
 mod shown_waits;
 mod signals;
 mod snapshots;

@@ -56,6 +56,7 @@ fn samples() -> Vec<(&'static str, Run)> {
         ("followed", followed().run),
         ("terminated", terminated().run),
         ("reset", reset().run),
+        ("schedule", crate::schedules::busy().run),
     ]
 }
 

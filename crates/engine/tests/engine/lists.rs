@@ -73,17 +73,22 @@ async fn a_page_of_large_runs_is_bounded_by_bytes() {
         call.spec.memo = [("large".to_owned(), Payload::new(vec![7; 3_000]))].into();
         ask(&engine, call).await.expect("it starts");
     }
-    let (mut filter, mut pages) = (RunFilter::default(), Vec::new());
-    loop {
-        let asked = ListRuns { filter: filter.clone(), limit: None };
-        let RunRows { rows, next } = ask(&engine, asked).await.expect("a page");
-        pages.push(rows.len());
-        filter.after = next;
-        if next.is_none() {
-            break;
-        }
+    assert_eq!(pages(&engine).await, [4, 4, 1], "four rows fill a page");
+    engine.shutdown().await;
+}
+
+/// Between two reads, a list that is not finished holds no turn, and so only little memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_not_small_ends_before_its_next_read() {
+    let limits = Limits { examined_rows: 2, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
+    let engine = Engine::start(Arc::new(MemoryStore::default()), options);
+    for (number, bytes) in [(0, 100), (1, 40_000), (2, 40_000), (3, 40_000), (4, 100)] {
+        let mut call = start_call(&format!("run-{number}"), "any");
+        call.spec.memo = [("memo".to_owned(), Payload::new(vec![7; bytes]))].into();
+        ask(&engine, call).await.expect("it starts");
     }
-    assert_eq!(pages, [4, 4, 1], "four rows fill a page");
+    assert_eq!(pages(&engine).await, [4, 1], "the second read makes it large");
     engine.shutdown().await;
 }
 
@@ -102,6 +107,20 @@ async fn listed(engine: &Engine, mut filter: RunFilter) -> u64 {
         filter.after = next;
         if next.is_none() {
             return listed;
+        }
+    }
+}
+
+/// Numbers of rows of the pages of all runs.
+async fn pages(engine: &Engine) -> Vec<usize> {
+    let (mut filter, mut pages) = (RunFilter::default(), Vec::new());
+    loop {
+        let asked = ListRuns { filter: filter.clone(), limit: None };
+        let RunRows { rows, next } = ask(engine, asked).await.expect("a page");
+        pages.push(rows.len());
+        filter.after = next;
+        if next.is_none() {
+            return pages;
         }
     }
 }

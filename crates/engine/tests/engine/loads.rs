@@ -4,7 +4,7 @@
 use std::{
     future::ready,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -28,7 +28,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{ask, start, start_call, target};
+use crate::support::{ask, repeat, start, start_call, target, workflow};
 
 const RUNS: usize = 40;
 
@@ -216,4 +216,104 @@ async fn runs_are_read_from_a_full_store_however_many_are_asked_for_at_once() {
         timeout(Duration::from_secs(60), described).await.expect("no load waits for another");
     assert!(described.iter().all(Result::is_ok), "{described:?}");
     engine.shutdown().await;
+}
+
+/// Holds the first page of each run back until the gate is open, and fails one commit.
+struct InterruptedStore {
+    kept: MemoryStore,
+    loads: AtomicUsize,
+    searches: AtomicUsize,
+    gate: Semaphore,
+    fault: Mutex<Option<CommitError>>,
+}
+
+impl Forward for InterruptedStore {
+    fn target(&self) -> &dyn Store {
+        &self.kept
+    }
+
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        match self.fault.lock().expect("no test panics with it").take() {
+            Some(error) => Box::pin(ready(Err(error))),
+            None => self.kept.commit(batch),
+        }
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        match read {
+            Read::Load => Box::pin(async move {
+                self.loads.fetch_add(1, SeqCst);
+                // A semaphore that is closed lets all pass.
+                drop(self.gate.acquire().await);
+                answer.await
+            }),
+            Read::RunsOf => {
+                self.searches.fetch_add(1, SeqCst);
+                answer
+            }
+            _ => answer,
+        }
+    }
+}
+
+/// Ids of workflows of one shard.
+fn neighbours() -> impl Iterator<Item = String> {
+    let shard = workflow("0").slot().shard();
+    let ids = (0..).map(|number: u32| number.to_string());
+    ids.filter(move |id| workflow(id).slot().shard() == shard)
+}
+
+/// The shard loses its memory while loads are in flight, and is asked for the same runs again. The
+/// answers to the first loads are of no use to it, and must not keep their turns.
+#[tokio::test]
+async fn loads_that_a_shard_no_longer_waits_for_give_their_turn_to_others() {
+    for fault in [CommitError::Unknown("lost".into()), CommitError::Full("no space".into())] {
+        let store = Arc::new(InterruptedStore {
+            kept: MemoryStore::default(),
+            loads: AtomicUsize::new(0),
+            searches: AtomicUsize::new(0),
+            gate: Semaphore::new(0),
+            fault: Mutex::default(),
+        });
+        let mut ids = neighbours();
+        let runs: Vec<_> = ids.by_ref().take(LOADS).collect();
+        let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+        for id in &runs {
+            start(&engine, id, "any").await;
+        }
+        engine.shutdown().await;
+        let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+        engine.ready().await;
+        let describe =
+            || join_all(runs.iter().map(|id| ask(&engine, Describe { target: target(id) })));
+        let interrupted = async {
+            while store.loads.load(SeqCst) < LOADS {
+                tokio::task::yield_now().await;
+            }
+            *store.fault.lock().expect("no test panics with it") = Some(fault.clone());
+            let [lost, opened] = [ids.next(), ids.next()].map(|id| id.expect("there are more"));
+            let failed = ask(&engine, start_call(&lost, "any")).await;
+            assert!(failed.is_err(), "{failed:?}");
+            let started = repeat(&engine, || ask(&engine, start_call(&opened, "any"))).await;
+            assert!(started.is_ok(), "the shard is open again: {started:?}");
+            let searches = store.searches.load(SeqCst);
+            let asked = async {
+                while store.searches.load(SeqCst) < searches + LOADS {
+                    tokio::task::yield_now().await;
+                }
+                // Nothing else waits for anything but the gate, so this is time enough for the loads to
+                // be asked for.
+                for _ in 0..1_000 {
+                    tokio::task::yield_now().await;
+                }
+                store.gate.close();
+            };
+            tokio::join!(describe(), asked).0
+        };
+        let all = async { tokio::join!(describe(), interrupted) };
+        let all = timeout(Duration::from_secs(60), all).await;
+        let (_, described) = all.unwrap_or_else(|_| panic!("loads wait for ever after {fault}"));
+        assert!(described.iter().all(Result::is_ok), "{described:?}");
+        engine.shutdown().await;
+    }
 }

@@ -46,6 +46,8 @@ fn every_error() -> Vec<CallError> {
         Refusal::NoSuchTask("none was completed".into()),
         Refusal::OtherRunOpen(run(1)),
         Refusal::Unanswered(5),
+        Refusal::IsSchedule,
+        Refusal::ScheduleRevised { revision: 7 },
     ];
     let mut errors: Vec<_> = refusals.into_iter().map(CallError::Refused).collect();
     errors.extend([

@@ -24,6 +24,7 @@ mod queue_checks;
 mod refusal;
 mod repeat;
 mod run_state;
+mod schedule;
 mod start;
 mod update;
 mod waits;
@@ -58,6 +59,7 @@ pub use self::{
         ActivityPhase, Liveness, PendingActivity, PendingChild, ResumeSource, RunOutcome,
         RunReference, TaskFailureCause, TaskTrouble,
     },
+    schedule::{ChangeSchedule, CreateSchedule, ScheduleHandle},
     start::Start,
     update::{Update, UpdateHandle, UpdateState},
     waits::WaitsFollower,

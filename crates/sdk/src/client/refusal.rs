@@ -60,6 +60,10 @@ pub enum RefusalKind {
     OtherRunOpen,
     /// A command to another workflow that the run keeps has no answer yet.
     Unanswered,
+    /// The run is a schedule, which only the operations of schedules change.
+    IsSchedule,
+    /// The schedule was changed since it was described.
+    ScheduleRevised,
     /// Another one, which no client of this version causes.
     Other,
 }
@@ -92,6 +96,8 @@ impl RunRefusal {
             Refusal::NoSuchTask(_) => RefusalKind::NoSuchTask,
             Refusal::OtherRunOpen(_) => RefusalKind::OtherRunOpen,
             Refusal::Unanswered(_) => RefusalKind::Unanswered,
+            Refusal::IsSchedule => RefusalKind::IsSchedule,
+            Refusal::ScheduleRevised { .. } => RefusalKind::ScheduleRevised,
             Refusal::StaleTask | Refusal::BuildTried | Refusal::Held => RefusalKind::Other,
         }
     }

@@ -111,7 +111,8 @@ impl<W> Start<W> {
         self.with(|call| call.spec.retry = Some(policy.into()))
     }
 
-    /// Starts a new run at each time of this cron schedule.
+    /// Starts a new run at each time of this cron schedule: `0 9 * * MON-FRI`, in another zone than UTC
+    /// `CRON_TZ=Europe/Berlin 0 9 * * MON-FRI`.
     pub fn cron(self, schedule: impl Into<String>) -> Self {
         self.with(|call| call.spec.cron = Some(schedule.into()))
     }

@@ -81,6 +81,8 @@ pub enum WaitKind {
     ChildRetry,
     /// A person's decision.
     Approval,
+    /// The next time of a schedule.
+    Schedule,
 }
 
 impl From<list::WaitKind> for WaitKind {
@@ -92,6 +94,7 @@ impl From<list::WaitKind> for WaitKind {
             list::WaitKind::ActivityRetry => Self::ActivityRetry,
             list::WaitKind::ChildRetry => Self::ChildRetry,
             list::WaitKind::Approval => Self::Approval,
+            list::WaitKind::Schedule => Self::Schedule,
         }
     }
 }
@@ -105,6 +108,7 @@ impl From<WaitKind> for list::WaitKind {
             WaitKind::ActivityRetry => Self::ActivityRetry,
             WaitKind::ChildRetry => Self::ChildRetry,
             WaitKind::Approval => Self::Approval,
+            WaitKind::Schedule => Self::Schedule,
         }
     }
 }

@@ -37,7 +37,10 @@ impl<S: Clone> Node<S> {
                 }
             }
             PeerMessage::SessionLost(session) => {
-                if self.neighbours.left(&session, node) {
+                // A worker that was forgotten with the link to its node may have presented attempts
+                // since, through a link in the other direction.
+                let elsewhere = self.neighbours.left(&session, node);
+                if !elsewhere && !self.streams.contains_key(&session) {
                     self.tell_shards(Message::SessionLost(session));
                 }
             }

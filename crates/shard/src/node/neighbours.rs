@@ -166,16 +166,16 @@ impl Neighbours {
         self.home_of(session).is_none_or(|home| home != node) && self.came(session.clone(), node)
     }
 
-    /// A worker has left a node. Returns whether it was last connected there.
+    /// A worker has left a node. Returns whether it is at another one, as far as is known here.
     pub(super) fn left(&mut self, session: &SessionId, node: &str) -> bool {
-        let there = self.home_of(session).is_some_and(|home| home == node);
+        let elsewhere = self.home_of(session).is_some_and(|home| home != node);
         if let Some(homes) = self.homes.get_mut(session) {
             homes.retain(|home| home != node);
             if homes.is_empty() {
                 self.homes.remove(session);
             }
         }
-        there
+        elsewhere
     }
 
     /// A worker connected to this node. Returns whether it was elsewhere.
@@ -359,7 +359,7 @@ mod tests {
         let mut neighbours = Neighbours::new("own".into());
         assert!(!neighbours.came("w".into(), "a"));
         assert!(neighbours.came("w".into(), "b"), "what it had at the other node is lost");
-        assert!(!neighbours.left(&"w".into(), "a"));
+        assert!(neighbours.left(&"w".into(), "a"));
         assert_eq!(neighbours.home_of(&"w".into()), Some(&"b".into()));
         assert!(neighbours.came_home(&"w".into()));
         assert!(!neighbours.left(&"w".into(), "b"));
@@ -371,7 +371,7 @@ mod tests {
         neighbours.came("w".into(), "b");
         // It was at `a` before, which this node learns late.
         assert!(neighbours.came("w".into(), "a"));
-        assert!(neighbours.left(&"w".into(), "a"));
+        assert!(!neighbours.left(&"w".into(), "a"));
         assert_eq!(neighbours.home_of(&"w".into()), Some(&"b".into()));
         assert_eq!(neighbours.lose("b").workers, ["w".into()]);
         assert_eq!(neighbours.home_of(&"w".into()), None);

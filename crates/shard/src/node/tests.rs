@@ -320,6 +320,16 @@ fn a_worker_that_comes_to_another_node_has_left_this_one() {
 }
 
 #[test]
+fn the_end_of_a_worker_is_told_also_after_its_node_was_forgotten() {
+    let mut world = World::new();
+    world.hear(PeerMessage::SessionCame("other".into()));
+    let forgotten = world.tell(NodeInput::Unlinked("far".into()));
+    assert!(forgotten.contains(&"shards: lost other".to_owned()), "{forgotten:?}");
+    let lost = world.hear(PeerMessage::SessionLost("other".into()));
+    assert_eq!(lost, ["shards: lost other"], "it may have presented an attempt since");
+}
+
+#[test]
 fn a_node_that_leaves_takes_no_more_credit() {
     let mut world = World::new();
     world.connect("worker", 1);

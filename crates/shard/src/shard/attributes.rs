@@ -15,17 +15,18 @@ use abide_core::{
     failure::Failure,
     ids::{NamespaceId, RunId},
     limits::{InvalidField, Limits},
-    operation::{RunOperation, Ticket},
+    operation::{CallError, RunOperation, Ticket},
     payload::PayloadMap,
     report::{Report, ReportAnswer, TaskToken},
     run::{FailTask, Input},
+    schedule::ScheduleChange,
     search::{Definitions, attribute},
     time::Timestamp,
 };
 use abide_store::rows::RegistryRow;
 
 use super::{Reading, Shard, request::Request};
-use crate::message::Fetch;
+use crate::message::{Fetch, Notice, Output};
 
 /// How long a shard relies on what it has read: an attribute that is removed may be set for so long.
 const TRUSTED_FOR: Duration = Duration::from_secs(10);
@@ -102,15 +103,41 @@ impl Registered {
     }
 }
 
+/// What the operation starts, now or later.
+fn spec_of(operation: &RunOperation) -> Option<&RunSpec> {
+    match operation {
+        RunOperation::Start(start) => Some(&start.spec),
+        RunOperation::CreateSchedule(create) => Some(&create.schedule.run),
+        RunOperation::ChangeSchedule(asked) => match &asked.change {
+            ScheduleChange::Updated(schedule) => Some(&schedule.run),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn spec_mut(operation: &mut RunOperation) -> Option<&mut RunSpec> {
+    match operation {
+        RunOperation::Start(start) => Some(&mut start.spec),
+        RunOperation::CreateSchedule(create) => Some(&mut create.schedule.run),
+        RunOperation::ChangeSchedule(asked) => match &mut asked.change {
+            ScheduleChange::Updated(schedule) => Some(&mut schedule.run),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The search attributes in a request, each with their namespace.
 fn attributes_of(request: &Request) -> Vec<(&NamespaceId, &PayloadMap)> {
     let found = match request {
-        Request::Operation(operation) => match &**operation {
-            RunOperation::Start(start) => {
-                vec![(&start.workflow.namespace, &start.spec.search_attributes)]
-            }
-            _ => Vec::new(),
-        },
+        Request::Operation(operation) => {
+            let namespace = &operation.workflow().namespace;
+            spec_of(operation)
+                .map(|spec| (namespace, &spec.search_attributes))
+                .into_iter()
+                .collect()
+        }
         Request::Report(report) => match &**report {
             Report::CompleteTask(token, completion) => {
                 let own = &token.workflow.namespace;
@@ -153,11 +180,11 @@ impl Shard {
         }
         let Unread { ticket, mut request, .. } = asked;
         if let Request::Operation(operation) = &mut request
-            && let RunOperation::Start(start) = &mut **operation
+            && let namespace = operation.workflow().namespace.clone()
+            && let Some(spec) = spec_mut(operation)
         {
-            let namespace = start.workflow.namespace.clone();
             let (registered, limits) = (&self.memory.registered, &self.limits);
-            if let Err(invalid) = registered.check_spec(&namespace, &mut start.spec, limits) {
+            if let Err(invalid) = registered.check_spec(&namespace, spec, limits) {
                 return self.refuse(ticket, invalid.into());
             }
         }
@@ -171,7 +198,14 @@ impl Shard {
         asked: Unread,
         row: Option<RegistryRow>,
     ) {
-        let read = row.and_then(|row| codec::decode_definitions(row.value).ok());
+        let read = match row.map(|row| codec::decode_definitions(row.value)).transpose() {
+            Ok(read) => read,
+            Err(error) => {
+                let reason = format!("namespace {namespace}: {error}");
+                self.emit(Output::Notice(Notice::UnreadableAttributes(reason.clone())));
+                return self.refuse(asked.ticket, CallError::Unavailable(reason));
+            }
+        };
         match read.filter(|definitions| !definitions.is_empty()) {
             Some(definitions) => {
                 let known = (Arc::new(definitions), self.now());

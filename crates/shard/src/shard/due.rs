@@ -36,7 +36,9 @@ impl Shard {
                 Alarm::Grace(run, scheduled) => self.grace_over(run, scheduled, at),
                 Alarm::Await(run, scheduled) => self.presentation_late(run, scheduled),
                 Alarm::Resend => self.resend(),
-                Alarm::Forget(source, number) => self.forget_effect(source, number),
+                Alarm::Forget(source, number, sweeps) => {
+                    self.forget_effect(source, number, sweeps);
+                }
                 Alarm::Sweep => self.sweep(),
                 Alarm::Rest => self.rest(),
             }

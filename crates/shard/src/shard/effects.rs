@@ -9,10 +9,11 @@ use abide_core::{
     ids::{Key, RunId},
     operation::CallError,
     run::{Input, Refusal, Reply, StartRun, Status},
+    schedule,
 };
 use abide_store::{Write, rows::InboxRow};
 
-use super::{Reading, Shard, Todo, start::child_may_start};
+use super::{Reading, Shard, Todo, expiry::Expiry, start::child_may_start};
 use crate::{
     alarm::Alarm,
     message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
@@ -23,10 +24,16 @@ impl Shard {
     /// answer is kept a little longer.
     pub(super) fn effect_confirmed(&mut self, key: &EffectKey) {
         let forget_at = self.now().saturating_add(self.limits.confirmed_retention);
-        self.memory.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
+        let forget = Alarm::Forget(key.run, key.number, self.expiry.sweeps());
+        self.memory.alarms.set(forget_at, forget);
     }
 
-    pub(super) fn forget_effect(&mut self, source: RunId, number: u64) {
+    /// Deletes an answer, unless only a clock that leapt ahead says that it is time.
+    pub(super) fn forget_effect(&mut self, source: RunId, number: u64, confirmed_at: u64) {
+        if self.expiry.sweeps() - confirmed_at < Expiry::sweeps_of_a_confirmation(&self.limits) {
+            let again = self.now().saturating_add(self.limits.sweep_interval);
+            return self.memory.alarms.set(again, Alarm::Forget(source, number, confirmed_at));
+        }
         self.memory.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
@@ -121,12 +128,14 @@ impl Shard {
             }
         }
         // Checks that the target is the child that the source started with this event, at any run
-        // of its chain. If the source was made by a reset, the child may not know it yet.
+        // of its chain. If the source was made by a reset, the child may not know it yet. A schedule
+        // numbers its starts over all its runs.
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
+                let schedule = schedule::id_of(&parent.run.workflow.workflow).is_some();
                 parent.run.workflow == envelope.key.workflow
-                    && parent.run.run <= envelope.key.run
+                    && (schedule || parent.run.run <= envelope.key.run)
                     && parent.initiated == initiated
             })
         });

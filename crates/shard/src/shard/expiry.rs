@@ -1,5 +1,6 @@
-//! When answers to effects may be deleted by age. An answer whose effect is repeated after it was
-//! deleted is given a second time, so a clock that leaps ahead must not make all answers old.
+//! When answers to effects may be deleted. An effect that is repeated after its answer was deleted takes
+//! place a second time, so a clock that leaps ahead must not make answers old. Sweeps count the true
+//! time: a leap causes one at most.
 
 use abide_core::{limits::Limits, time::Timestamp};
 
@@ -10,14 +11,28 @@ pub(super) struct Expiry {
     swept_at: Option<Timestamp>,
     /// Nothing is deleted before this time.
     not_before: Timestamp,
+    sweeps: u64,
 }
 
 /// A clock that passes this many sweeps between two of them has leapt, or the process stood still.
 const LEAP_SWEEPS: u32 = 10;
 
 impl Expiry {
+    /// Number of sweeps so far.
+    pub(super) const fn sweeps(&self) -> u64 {
+        self.sweeps
+    }
+
+    /// Sweeps that come while the answer to a confirmed effect is kept, but for the first and the last.
+    pub(super) fn sweeps_of_a_confirmation(limits: &Limits) -> u64 {
+        let sweeps =
+            limits.confirmed_retention.as_millis() / limits.sweep_interval.as_millis().max(1);
+        u64::try_from(sweeps.saturating_sub(1)).unwrap_or(u64::MAX)
+    }
+
     /// A sweep begins: returns the time before which answers are too old to be kept.
     pub(super) fn sweep(&mut self, now: Timestamp, limits: &Limits) -> Option<Timestamp> {
+        self.sweeps += 1;
         let leap = limits.sweep_interval.saturating_mul(LEAP_SWEEPS);
         let wait = match self.swept_at.replace(now) {
             // Sources that come up together with this shard repeat their effects first.

@@ -47,7 +47,7 @@ impl Shard {
 
     /// The work, if it need not wait. What closed the gate passes it.
     pub(super) fn pass_gate(&mut self, run: RunId, todo: Todo) -> Option<Todo> {
-        if todo.passes_gates() {
+        if todo.passes_gate(run) {
             return Some(todo);
         }
         let Some(waiting) = self.memory.gates.waiting.get_mut(&run) else { return Some(todo) };

@@ -100,6 +100,7 @@ pub(super) struct Load {
     snapshot_rows: u64,
     /// The events that were read: the worker of the next task needs them too. None with a snapshot.
     events: Option<Recent>,
+    row_outdated: bool,
     parked: Vec<Todo>,
     /// Work that came after the read began, and needs another one because others may write.
     late: Vec<Todo>,
@@ -129,6 +130,11 @@ impl Shard {
         let durable = |batch| self.memory.pipeline.durable(batch);
         self.is_loading(run)
             || self.memory.cache.peek(run).is_some_and(|entry| entry.arrives(durable))
+    }
+
+    /// Whether the answer to a read is still wanted; a reset drops the reads in flight.
+    pub fn awaits(&self, ticket: Ticket) -> bool {
+        self.memory.reads.contains_key(&ticket)
     }
 
     pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
@@ -279,6 +285,7 @@ impl Shard {
 
     fn load_read(&mut self, run: RunId, loaded: Loaded) {
         let Some(load) = self.memory.loads.get_mut(&run) else { return };
+        load.row_outdated = loaded.row_outdated;
         if let Some(row) = loaded.snapshot {
             load.run =
                 Run::from_snapshot(&row.state).filter(|state| state.log_rows == row.sequence);
@@ -335,7 +342,7 @@ impl Shard {
         let workflow = run.workflow.clone();
         let attempts: Vec<_> = run.attempts_of_workers().collect();
         let mut entry = Entry::loaded(run, load.events);
-        entry.snapshot_rows = load.snapshot_rows;
+        (entry.snapshot_rows, entry.row_outdated) = (load.snapshot_rows, load.row_outdated);
         entry.set_turn_alarm(&self.limits);
         self.memory.cache.insert(entry);
         // Before anything touches them: the shard may have missed the end of their sessions.
@@ -414,6 +421,9 @@ impl Shard {
             Todo::Request(ticket, Request::Operation(operation)) => match *operation {
                 RunOperation::Start(start) if *error == CallError::NotFound => {
                     self.start_first(ticket, *start);
+                }
+                RunOperation::CreateSchedule(create) if *error == CallError::NotFound => {
+                    self.begin_schedule(ticket, &create, 1);
                 }
                 _ => self.reply(ticket, Err(error.clone())),
             },
@@ -507,6 +517,7 @@ impl Load {
             run: None,
             snapshot_rows: 0,
             events,
+            row_outdated: false,
             parked: vec![todo],
             late: Vec::new(),
             follows: None,
@@ -545,9 +556,14 @@ impl Todo {
         }
     }
 
-    /// Whether this goes on with what closed the gate of a run.
-    pub(super) const fn passes_gates(&self) -> bool {
-        matches!(self, Self::Deleted | Self::ResetAfter(_) | Self::ResetRead(_) | Self::ResetNow(_))
+    /// Whether this goes on with what closed the gate of this run.
+    pub(super) fn passes_gate(&self, run: RunId) -> bool {
+        match self {
+            Self::Deleted | Self::ResetRead(_) | Self::ResetNow(_) => true,
+            // The current run may be reset or deleted at the same time.
+            Self::ResetAfter(resetting) => resetting.base() == run,
+            _ => false,
+        }
     }
 
     /// The workflow that this work names, if any.

@@ -37,6 +37,16 @@ impl Shard {
             }
             RunOperation::Delete(_) => return self.delete(run, ticket),
             RunOperation::Reset(asked) => return self.begin_reset(run, ticket, *asked),
+            RunOperation::CreateSchedule(create) => {
+                return self.create_schedule(run, ticket, &create);
+            }
+            RunOperation::ChangeSchedule(change) => {
+                return self.change_schedule(run, ticket, *change);
+            }
+            RunOperation::DeleteSchedule(delete) => {
+                return self.delete_schedule(run, ticket, delete);
+            }
+            RunOperation::DescribeSchedule(_) => return self.describe_schedule(run, ticket),
             RunOperation::Terminate(Terminate { ref target, ref key, .. })
                 if target.run.is_none() && self.ended_earlier(run, key.as_ref()) =>
             {

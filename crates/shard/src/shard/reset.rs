@@ -37,6 +37,10 @@ struct Head {
 }
 
 impl Resetting {
+    pub(super) const fn base(&self) -> RunId {
+        self.base
+    }
+
     pub(super) const fn workflow(&self) -> &WorkflowKey {
         &self.asked.target.workflow
     }

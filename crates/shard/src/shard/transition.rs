@@ -105,7 +105,12 @@ impl Shard {
             logged = row.events.len() + row.notes.len();
             writes.push(Write::AppendLog(row));
         }
-        let touched = entry.run.take_touched();
+        let mut touched = entry.run.take_touched();
+        if !records.is_empty() && std::mem::take(&mut entry.row_outdated) {
+            entry.rows.remove(&Touch::Run);
+            touched.retain(|part| *part != Touch::Run);
+            touched.push(Touch::Run);
+        }
         let mut due_before = Vec::new();
         let mut due_after = Vec::new();
         for part in &touched {
@@ -155,7 +160,12 @@ impl Shard {
                     self.offer_activity(run, *scheduled);
                 }
                 Touch::Effect(number) => self.track_effect(run, *number),
-                Touch::Run | Touch::Deadlines | Touch::Task | Touch::Timer(_) | Touch::Wait(_) => {}
+                Touch::Run
+                | Touch::Deadlines
+                | Touch::Task
+                | Touch::Timer(_)
+                | Touch::Wait(_)
+                | Touch::Schedule => {}
             }
         }
         let updates_wait = self

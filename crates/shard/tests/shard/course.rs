@@ -59,7 +59,7 @@ fn terminate(world: &mut World, id: &str) {
 }
 
 fn is_gone(world: &World, id: &str, run: RunId) -> bool {
-    let Loaded { snapshot, log } = world.tables.load(shard_of(id), run, LogLimit::rows(9));
+    let Loaded { snapshot, log, .. } = world.tables.load(shard_of(id), run, LogLimit::rows(9));
     let rows = world.tables.runs(&RunFilter::default(), 99);
     snapshot.is_none() && log.is_empty() && rows.iter().all(|row| row.run != run)
 }
@@ -232,6 +232,33 @@ fn a_closed_run_is_reset_unless_another_one_is_open() {
     assert_eq!(world.run("w").ordinal, 3);
     let missing = reset(exactly("w", RunId::MAX), ResetPoint::FirstTask, None);
     assert_eq!(world.ask(shard_of("w"), missing).unwrap_err(), CallError::NotFound);
+}
+
+#[test]
+fn of_two_resets_at_the_same_time_one_begins_a_run() {
+    for older_first in [true, false] {
+        let mut world = World::new();
+        let first = world.start("w");
+        close(&mut world);
+        let second = world.start("w");
+        close(&mut world);
+        world.reads = Reads::Held;
+        let runs = if older_first { [first, second] } else { [second, first] };
+        let asked = runs.map(|run| {
+            let call = reset(exactly("w", run), ResetPoint::FirstTask, None);
+            world.call(shard_of("w"), call)
+        });
+        while !world.held.is_empty() {
+            world.answer_read();
+        }
+        let answers = asked.map(|ticket| world.replies.remove(&ticket).unwrap());
+        let (made, others): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        let made: Vec<_> = made.into_iter().map(done).collect();
+        let [made] = made[..] else { panic!("{made:?}, {others:?}") };
+        for other in others {
+            assert_eq!(refused(other), Refusal::OtherRunOpen(made));
+        }
+    }
 }
 
 #[test]

@@ -14,12 +14,14 @@ use abide_core::{
     },
     payload::Payload,
     run::Refusal,
+    search::Definitions,
     time::Timestamp,
 };
+use abide_shard::message::Notice;
+use abide_store::{RunFilter, rows::RegistryRow};
+use bytes::Bytes;
 
-use abide_store::RunFilter;
-
-use crate::harness::{Reads, World, shard_of, target};
+use crate::harness::{Reads, World, shard_of, target, workflow};
 
 fn start(world: &mut World, change: impl FnOnce(&mut Start)) -> Result<AnyAnswer, CallError> {
     let mut call = world.start_call("w");
@@ -396,4 +398,22 @@ fn a_repeated_termination_that_names_no_run_does_not_end_a_later_one() {
         let named = world.ask(shard_of("w"), end(Some(run)));
         assert!(matches!(named, Ok(AnyAnswer::Done(Done { repeat: false, .. }))), "{named:?}");
     }
+}
+
+#[test]
+fn search_attributes_that_cannot_be_read_refuse_the_start_and_are_told() {
+    let mut world = World::new();
+    let name = Definitions::registry_name(&workflow("w").namespace);
+    let garbage = RegistryRow { name, version: 1, value: Bytes::from_static(b"?") };
+    assert!(world.tables.put_registry(garbage));
+    let mut call = world.start_call("w");
+    let payload = Payload { data: Bytes::from_static(b"5"), ..Payload::default() };
+    call.spec.search_attributes = [("Amount".to_owned(), payload)].into();
+    let refused = world.ask(shard_of("w"), call);
+    assert!(matches!(refused, Err(CallError::Unavailable(_))), "{refused:?}");
+    let [Notice::UnreadableAttributes(reason)] = &world.notices[..] else {
+        panic!("{:?}", world.notices)
+    };
+    assert!(reason.contains(workflow("w").namespace.as_str()), "{reason}");
+    world.start("w");
 }

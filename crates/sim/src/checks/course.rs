@@ -57,7 +57,7 @@ pub fn delete(ledger: &mut Ledger, run: RunId) -> Checked {
 
 /// The store has nothing of a deleted run.
 pub fn deleted_leaves_nothing(story: &Story, tables: &Tables) -> Checked {
-    let Loaded { snapshot, log } = tables.load(story.shard, story.run.id, LogLimit::rows(1));
+    let Loaded { snapshot, log, .. } = tables.load(story.shard, story.run.id, LogLimit::rows(1));
     if snapshot.is_none() && log.is_empty() {
         return Ok(());
     }

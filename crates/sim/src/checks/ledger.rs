@@ -14,7 +14,9 @@ use abide_core::{
 use abide_store::{Batch, Write, rows::LogRow};
 use bytes::Bytes;
 
-use super::{Check, Checked, Violation, chains, course, races, records, waits, writers};
+use super::{
+    Check, Checked, Violation, chains, course, races, records, schedules::Doings, waits, writers,
+};
 
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -50,6 +52,8 @@ pub struct Story {
     pub settled: BTreeMap<EventNumber, bool>,
     /// Events of commands to other workflows, by the number of the effect.
     sent: BTreeMap<u64, EventNumber>,
+    /// What it did, if it is a schedule.
+    pub schedule: Doings,
     /// Names of buffered inputs that no longer applied.
     pub dropped: Vec<String>,
     /// Position between two tasks.
@@ -143,6 +147,7 @@ impl Story {
             completed: BTreeSet::new(),
             settled: BTreeMap::new(),
             sent: BTreeMap::new(),
+            schedule: Doings::default(),
             dropped: Vec::new(),
             place: records::TaskPosition::default(),
             inherited: 0,
@@ -252,6 +257,11 @@ impl Story {
             | Note::ResetTo(_)
             | Note::ParentChanged { .. }
             | Note::CancelRepeated { .. } => {}
+            Note::ScheduleChanged(changed) => self.schedule.changes.push(changed.change),
+            Note::ScheduleStepped(step) => self.schedule.started.extend(step.started),
+            Note::ScheduledRunEnded(ended) => {
+                self.schedule.outcomes.insert(ended.number, ended.outcome);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@
 //! - `updates`: an update has one outcome, the same for all callers.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
 //! - `sagas`: the steps of a failed saga are undone once and in order.
+//! - `schedules`: each time of a schedule is dealt with once.
 //! - `crowds`: never more than allowed are in flight.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
 //! - `waits`: after every commit, waits, due times and effects have their rows, and there are no
@@ -44,6 +45,8 @@ pub mod records;
 pub mod replays;
 pub mod rows;
 pub mod sagas;
+pub mod schedules;
+pub mod searches;
 pub mod settled;
 pub mod signals;
 pub mod updates;
@@ -159,10 +162,14 @@ checks! {
     Sagas = "sagas are undone once",
     /// Never more than allowed are in flight.
     Crowds = "crowds keep their bounds",
+    /// Each time of a schedule starts one run, or is left out.
+    Schedules = "schedules keep their times",
     /// An effect takes place once.
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
+    /// A search finds the runs whose log says so, and no others.
+    Searches = "searches find what was set",
     /// Every wait has a row, and every row belongs to an open wait.
     WaitRows = "a row for every wait",
     /// A timer has at most one due row, for its current due time.

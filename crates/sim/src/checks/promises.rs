@@ -108,15 +108,10 @@ impl Promises {
             (RunOperation::ReportAttempt(asked), AnyAnswer::Done(Done { run, .. })) => {
                 self.check_report(ledger, &asked.attempt, &asked.report, *run)
             }
-            (RunOperation::Reset(asked), AnyAnswer::Done(Done { run, .. })) => {
-                course::reset_is_durable(ledger, asked.key.as_ref(), *run)
-            }
-            (RunOperation::Delete(_), AnyAnswer::Done(Done { run, .. })) => {
-                course::deletion_is_durable(ledger, *run)
-            }
             (RunOperation::Describe(_), AnyAnswer::Description(shown)) => {
                 was_shown_so(story(ledger, shown.run)?, shown)
             }
+            (asked, AnyAnswer::Done(Done { run, .. })) => operated(ledger, asked, *run),
             _ => Ok(()),
         }
     }
@@ -124,7 +119,7 @@ impl Promises {
     fn check_end(&mut self, ledger: &Ledger, asked: &Terminate, run: RunId) -> Checked {
         let story = story(ledger, run)?;
         // A repeat that names no run may find a successor of the run that it has ended.
-        if asked.target.run.is_none() && story.run.ended_earlier(asked.key.as_ref()) {
+        if asked.target.run.is_none() && ended_before(ledger, story, asked.key.as_ref()) {
             return Ok(());
         }
         self.ends.insert(run);
@@ -296,6 +291,13 @@ impl Promises {
     }
 }
 
+/// A schedule knows the key of an acknowledged request.
+fn schedule_knows(ledger: &Ledger, run: RunId, key: Option<&Key>) -> Checked {
+    let story = story(ledger, run)?;
+    let known = key.is_none_or(|key| story.run.signal_keys.contains(key));
+    durable(story, known, "the request about the schedule")
+}
+
 /// A worker learns that it may drop an attempt only when that is durable.
 pub fn detached_is_durable(
     ledger: &Ledger,
@@ -401,12 +403,39 @@ pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
     }
 }
 
+/// What operators were told is done.
+fn operated(ledger: &Ledger, asked: &RunOperation, run: RunId) -> Checked {
+    match asked {
+        RunOperation::Reset(asked) => course::reset_is_durable(ledger, asked.key.as_ref(), run),
+        RunOperation::CreateSchedule(asked) => schedule_knows(ledger, run, asked.key.as_ref()),
+        RunOperation::ChangeSchedule(asked) => schedule_knows(ledger, run, asked.key.as_ref()),
+        RunOperation::DeleteSchedule(_) => {
+            let story = story(ledger, run)?;
+            durable(story, !story.run.open(), "the end of the schedule")
+        }
+        RunOperation::Delete(_) => course::deletion_is_durable(ledger, run),
+        _ => Ok(()),
+    }
+}
+
 fn was_shown_so(story: &Story, shown: &Description) -> Checked {
     if story.shows(shown).is_some() {
         return Ok(());
     }
     let what = format!("at event {}: it never was so: {shown:?}", shown.last_event);
     Err(Violation::of(Check::Shown, shown.run, what))
+}
+
+/// Whether a request with this key ended an earlier run of the same workflow.
+fn ended_before(ledger: &Ledger, of: &Story, key: Option<&Key>) -> bool {
+    let ended = |earlier: &Story| {
+        let ended = earlier.events.last().map(|event| &event.body.fact);
+        matches!(ended, Some(Fact::RunTerminated(ended)) if ended.key.as_ref() == key)
+    };
+    let mut earlier = ledger.stories.values().filter(|story| {
+        story.run.workflow == of.run.workflow && story.run.ordinal < of.run.ordinal
+    });
+    key.is_some() && earlier.any(ended)
 }
 
 fn story(ledger: &Ledger, run: RunId) -> Result<&Story, Violation> {

@@ -68,9 +68,10 @@ fn order(run: &Run, place: &mut TaskPosition, event: &Event) -> Checked {
     if (*place == TaskPosition::Started) != ends_task {
         return wrong("does not stand between the start of a task and its end, or does");
     }
-    // A run that is cancelled before its code starts has no task to complete.
+    // A run that is cancelled before its code starts has no task to complete, and a schedule has none.
     let unbegun = matches!(fact, Fact::RunCancelled(_)) && run.first_task_at.is_some();
-    if let Some(by) = command_of(fact).filter(|_| !unbegun) {
+    let without_task = unbegun || run.schedule.is_some();
+    if let Some(by) = command_of(fact).filter(|_| !without_task) {
         return match *place {
             TaskPosition::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
             TaskPosition::Commands(_) | TaskPosition::Between | TaskPosition::Started => {

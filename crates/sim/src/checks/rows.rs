@@ -130,7 +130,7 @@ pub fn snapshots_and_tails_fold_to_the_same(ledger: &Ledger, tables: &Tables) ->
 fn same_from_snapshot(story: &Story, tables: &Tables) -> Checked {
     let id = story.run.id;
     let broken = |what: String| Violation::of(Check::Snapshots, id, what);
-    let Loaded { snapshot, log } = tables.load(story.shard, id, LogLimit::rows(usize::MAX));
+    let Loaded { snapshot, log, .. } = tables.load(story.shard, id, LogLimit::rows(usize::MAX));
     let Some(row) = snapshot else { return Ok(()) };
     let unreadable = || broken("the snapshot cannot be read".into());
     let mut run = Run::from_snapshot(&row.state).ok_or_else(unreadable)?;

@@ -291,7 +291,9 @@ impl<'a> OpenWaits<'a> {
             until,
             ..row_of(story, &WaitKey::Begin)
         });
-        let rows = timers.chain(conditions).chain(begin).chain(retries(story));
+        // What a schedule waits for is no event.
+        let schedule = story.run.wait_row(&WaitKey::Schedule);
+        let rows = timers.chain(conditions).chain(begin).chain(retries(story)).chain(schedule);
         rows.map(|row| (row.wait.clone(), row)).collect()
     }
 }

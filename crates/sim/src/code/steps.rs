@@ -10,7 +10,10 @@ use super::{
     children, crowds, sagas, scopes, waits,
     workflow::{Scripted, ignored, make_value},
 };
-use crate::programs::{Activity, Local, Node, Successor};
+use crate::{
+    attributes::{STAGE, TAGS},
+    programs::{Activity, Local, Node, Successor, Upsert},
+};
 
 /// Why a program ends before its last step: a step fails, cancels or continues the run.
 #[derive(Debug)]
@@ -70,6 +73,12 @@ pub(super) fn follow<'a, const N: usize>(
             Node::SideEffect => {
                 let value = ctx.side_effect(make_value);
                 record_outcome(ctx, "value", value.map(|value| value.to_string()))
+            }
+            Node::Upsert(Upsert { stage, tags }) => {
+                let stage = stage.map_or_else(|| STAGE.unset(), |stage| STAGE.set(stage));
+                let tags = tags.clone().map_or_else(|| TAGS.unset(), |tags| TAGS.set(tags));
+                let upserted = ctx.upsert_search_attributes([stage, tags]);
+                record_outcome(ctx, "attributes", upserted.map(|()| "upserted".into()))
             }
             Node::Patch { change, new, old } => {
                 let follows = ctx.patched(change);

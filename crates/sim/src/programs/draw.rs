@@ -7,9 +7,10 @@ use abide_sdk::{OnCancel, ParentClosePolicy, ReusePolicy};
 
 use super::{
     Activity, Care, Child, Cleanup, Crowd, Goal, Local, Move, Node, Order, Program, SIGNALS, Saga,
-    Successor, Terms, Undoable,
+    Successor, Terms, Undoable, Upsert,
 };
 use crate::{
+    attributes::{STAGE_VALUES, TAG_VALUES},
     code::CLEANUP_STEPS,
     names::{CHILD_ATTEMPTS, Names},
     rng::Rng,
@@ -36,7 +37,7 @@ fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
     let child = if number > 0 { 4 } else { 0 };
     let weights = [
         nested, nested, nested, 5, 8, 5, 6, 3, nested, child, 2, 1, 2, 2, 2, nested, nested, 2, 3,
-        2, 4, 1,
+        2, 4, 3, 1,
     ];
     match rng.weighted(&weights) {
         0 => Node::Sequence(nodes(rng, number, depth)),
@@ -66,8 +67,18 @@ fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
         18 => Node::Saga(saga(rng)),
         19 => Node::Finish,
         20 => Node::Local(local(rng)),
+        21 => Node::Upsert(upsert(rng)),
         _ => Node::Fail,
     }
+}
+
+fn upsert(rng: &mut Rng) -> Upsert {
+    let stage = rng.chance(800).then(|| rng.pick(&STAGE_VALUES).copied().unwrap_or_default());
+    let tags = rng.chance(600).then(|| {
+        let drawn = TAG_VALUES.iter().filter(|_| rng.chance(500));
+        drawn.map(|tag| (*tag).to_owned()).collect()
+    });
+    Upsert { stage, tags }
 }
 
 fn successor(rng: &mut Rng) -> Successor {

@@ -12,7 +12,7 @@ use abide_core::ids::{RunId, WorkflowKey};
 
 pub(crate) use self::draw::reuse;
 pub use self::{
-    node::{Cleanup, Goal, Move, Node, Program, Quirk, Successor, Terms},
+    node::{Cleanup, Goal, Move, Node, Program, Quirk, Successor, Terms, Upsert},
     work::{Activity, Care, Child, Crowd, Local, Order, Saga, Undoable},
 };
 use crate::{code::Machine, rng::Rng};

@@ -119,6 +119,8 @@ pub enum Node {
     Finish,
     /// Records a non-deterministic value.
     SideEffect,
+    /// Changes the search attributes of the run.
+    Upsert(Upsert),
     /// A changed part of the code, and its old version.
     Patch {
         change: &'static str,
@@ -148,6 +150,15 @@ pub enum Successor {
     Limited(Duration),
     /// Of the type without children.
     Childless,
+}
+
+/// New values of the two search attributes that programs know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upsert {
+    /// None removes it.
+    pub stage: Option<i64>,
+    /// None removes them.
+    pub tags: Option<Vec<String>>,
 }
 
 /// What a condition wait is for. Once it holds, it holds forever.
@@ -238,6 +249,7 @@ impl Node {
             | Self::CancelExternal { .. }
             | Self::Finish
             | Self::SideEffect
+            | Self::Upsert(_)
             | Self::ContinueAsNew { .. }
             | Self::Fail => self.clone(),
         }

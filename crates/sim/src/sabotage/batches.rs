@@ -43,6 +43,8 @@ impl Saboteur {
                 Write::PutOutbox(_) => self.strikes(Bug::LostOutboxRow),
                 Write::PutInbox(_) => self.strikes(Bug::LostInboxRow),
                 Write::PutRun(_) => self.strikes(Bug::LostRunRow),
+                Write::PutAttribute(_) => self.strikes(Bug::LostAttribute),
+                Write::DeleteAttribute { .. } => self.strikes(Bug::KeptAttribute),
                 Write::DeleteRun(_) => self.strikes(Bug::KeptRun),
                 Write::DeleteDue(_) => self.strikes(Bug::KeptDueRow),
                 Write::DeleteWait { .. } => self.strikes(Bug::KeptWaitRow),

@@ -13,6 +13,7 @@ use abide_core::{
     replay::Completion,
     report::{Report, ReportAnswer},
     run::{Refusal, Stage},
+    schedule::id_of,
 };
 use abide_shard::message::{Envelope, Mail, Message, Offer, Output, Work};
 
@@ -80,7 +81,17 @@ impl Saboteur {
     /// Answers an effect instead of the machine; `true` if the machine never gets it.
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
         let lost = match &envelope.effect {
+            Effect { action: Action::ChildClosed(_), target, .. }
+                if id_of(&target.workflow.workflow).is_some() =>
+            {
+                self.strikes(Bug::LostScheduledEnd)
+            }
             Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
+            Effect { action: Action::StartChild(_), .. }
+                if id_of(&envelope.key.workflow.workflow).is_some() =>
+            {
+                self.strikes(Bug::LostScheduledStart)
+            }
             Effect { action: Action::AdoptChild(_), .. } => self.bug == Some(Bug::LostAdoption),
             Effect { action: Action::Cancel { .. }, initiated: None, .. } => {
                 self.strikes(Bug::IgnoredParentClose)

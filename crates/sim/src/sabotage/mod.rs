@@ -93,6 +93,10 @@ bugs! {
         "The answer of an effect is not written.",
     LostRunRow "lost-run-row" 50
         "A change of a run's row is not written.",
+    LostAttribute "lost-attribute" 200
+        "A value of a search attribute is not indexed.",
+    KeptAttribute "kept-attribute" 200
+        "A value of a search attribute that has changed stays in the index.",
     KeptDueRow "kept-due-row" 50
         "An entry of the due index is not removed.",
     OldDueRow "old-due-row" 50
@@ -245,6 +249,10 @@ bugs! {
         "A reset does not send the later signals to the new run.",
     LostAdoption "lost-adoption" 2000
         "A child does not learn that its parent was reset.",
+    LostScheduledStart "lost-scheduled-start" 50
+        "The start of a run by a schedule is acknowledged, and the run never starts.",
+    LostScheduledEnd "lost-scheduled-end" 50
+        "A schedule does not learn that a run which it started has ended.",
     KeptRun "kept-run" 100
         "A deletion is acknowledged, and the run is still there.",
     LostCredit "lost-credit" 50

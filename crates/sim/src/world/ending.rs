@@ -7,8 +7,9 @@ use abide_core::{
     event::TaskFailureCause,
     ids::RunId,
     limits::TASK_BACKOFF_MAX,
-    operation::{Cancel, Terminate},
+    operation::{Cancel, DeleteSchedule, Terminate},
     run::Task,
+    schedule::id_of,
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     checks::{
         Check, Checked, Violation, borders, chains, cleanups, families, ledger::Story, promises,
-        replays, rows, settled, updates,
+        replays, rows, schedules, searches, settled, updates,
     },
     names::shards,
     programs::Build,
@@ -131,6 +132,13 @@ impl World {
         for (workflow, run) in open {
             let (reason, identity) = (String::from("the world ends"), String::from("client"));
             let target = exactly(workflow, run);
+            if id_of(&target.workflow.workflow).is_some() {
+                if self.rng.chance(300) {
+                    let (workflow, key) = (target.workflow, None);
+                    self.ask_now(DeleteSchedule { workflow, identity, key });
+                }
+                continue;
+            }
             match self.rng.below(3) {
                 0 => {
                     let (details, key) = (Vec::new(), None);
@@ -176,6 +184,7 @@ impl World {
     /// Checks everything that can only be checked at rest.
     fn judge(&self) -> Checked {
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
+        searches::find_what_was_set(&self.ledger, &self.tables)?;
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
         for slot in self.slots.values() {
             rows::memory_is_the_fold(&self.ledger, &slot.machine)?;
@@ -188,6 +197,7 @@ impl World {
         families::parents_and_children_agree(&self.ledger)?;
         families::effects_take_place_once(&self.ledger)?;
         updates::updates_are_carried_out_once(&self.ledger)?;
+        schedules::schedules_keep_their_times(&self.ledger)?;
         borders::commands_stay_within(&self.ledger, &self.accepted)?;
         cleanups::cleanup_runs_once(&self.ledger, &self.catalog)?;
         promises::nothing_is_applied_twice(&self.ledger)?;

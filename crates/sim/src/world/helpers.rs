@@ -68,6 +68,8 @@ impl World {
                 Goal::Marks(_) | Goal::TwoMarks | Goal::Slept => "mark",
             },
             WaitKind::Timer if self.rng.chance(400) => return Some(self.pull(number, target)),
+            // Schedules have no wait that a helper could end.
+            WaitKind::Schedule => return None,
             WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry => {
                 let what = Movable::Wait(wait.key.clone());
                 return Some(self.move_to_some_end(number, target, what));

@@ -9,7 +9,7 @@
 //! - `machines`, `links`: node machines, and the links between them.
 //! - `calls`: the path of a call to the node that serves its shard.
 //! - `workers`, `streams`, `reading`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`, `moves`, `helpers`, `blocked`: clients and their requests.
+//! - `clients`, `requests`, `schedules`, `moves`, `helpers`, `blocked`: clients and their requests.
 //! - `faults`: crashes, takeovers, steps of clocks, lost sessions.
 //! - `ending`: faults stop, everything settles, and is checked.
 
@@ -25,6 +25,7 @@ use abide_store::{memory::Tables, rows::RegistryRow};
 use bytes::Bytes;
 
 use crate::{
+    attributes,
     checks::{
         Checked, borders::Accepted, dispatches::Dispatches, ledger::Ledger, promises::Promises,
         races,
@@ -58,6 +59,7 @@ mod outputs;
 mod posts;
 mod reading;
 mod requests;
+mod schedules;
 mod slots;
 mod store;
 mod streams;
@@ -282,6 +284,9 @@ impl World {
 
     /// Plans everything: nodes, workers, requests, faults.
     fn begin(&mut self) {
+        for row in attributes::registered() {
+            self.tables.put_registry(row);
+        }
         self.begin_nodes();
         self.start_workers();
         for index in 0..self.settings.operations {

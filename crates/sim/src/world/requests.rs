@@ -12,6 +12,7 @@ use abide_core::{
     },
     payload::{Extension, Payload},
     retry::RetryPolicy,
+    schedule::id_of,
 };
 
 use super::{
@@ -37,7 +38,7 @@ impl World {
         let own = Key::from(format!("key{number}"));
         // Only with several nodes can a reply be stale.
         let (queries, looks) = if self.leased() { (10, 20) } else { (6, 4) };
-        let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40, 8, 4];
+        let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40, 8, 4, 14];
         match self.rng.weighted(&weights) {
             0 => Some(self.draw_start(number)),
             1 => match self.draw_reused_key(number) {
@@ -76,13 +77,15 @@ impl World {
             12 => self.draw_look_up(),
             13 => self.draw_help(number),
             14 => self.draw_reset(own),
-            _ => self.draw_delete(),
+            15 => self.draw_delete(),
+            _ => self.draw_schedule(number, own),
         }
     }
 
     /// A workflow, most often an existing one, and sometimes its current run.
     fn draw_target(&mut self) -> RunTarget {
-        let known: Vec<_> = self.ledger.workflows.keys().collect();
+        let known = self.ledger.workflows.keys();
+        let known: Vec<_> = known.filter(|key| id_of(&key.workflow).is_none()).collect();
         let elsewhere = self.rng.chance(100);
         let known = self.rng.pick(&known).filter(|_| !elsewhere);
         let workflow = match known {
@@ -247,7 +250,7 @@ pub(super) fn signal(name: &str, key: Key) -> SignalReceived {
     SignalReceived { name: name.to_owned(), input, key: Some(key), ..SignalReceived::default() }
 }
 
-fn draw_spec(rng: &mut Rng) -> RunSpec {
+pub(super) fn draw_spec(rng: &mut Rng) -> RunSpec {
     let retry = rng.chance(250).then(|| RetryPolicy {
         initial_interval: Duration::from_millis(rng.between(50, 1500)),
         maximum_attempts: u32::try_from(rng.between(2, 3)).unwrap_or(2),

@@ -233,6 +233,14 @@ impl World {
         Ok(())
     }
 
+    /// Whether the news that a session is lost is in flight to a machine.
+    fn hears_of(&self, slot: &Slot, session: &SessionId) -> bool {
+        self.schedule.any(|event| {
+            matches!(event, Event::Node(node, _, NodeEvent::ToShard(shard, Message::SessionLost(lost)))
+                if (*node, *shard, lost) == (slot.node, slot.shard, session))
+        })
+    }
+
     fn plan_tick(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get(&id) else { return };
         let Some(wake_at) = slot.machine.wake_at() else { return };
@@ -249,7 +257,7 @@ impl World {
 
     /// Some time after the end of a session, without faults of nodes or links, no machine holds a
     /// task for it, or an attempt that is not about to be lost, unless the machine is closing and gets
-    /// no messages, or the work is still in flight to it.
+    /// no messages, or the work or the news of the end is still in flight to it.
     pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
         if !self.all_linked_since(since) {
             return Ok(());
@@ -269,7 +277,8 @@ impl World {
                         held = Some("an attempt");
                     }
                 }
-                if let Some(held) = held.filter(|_| !slot.has_match(session, id)) {
+                let spared = || slot.has_match(session, id) || self.hears_of(slot, session);
+                if let Some(held) = held.filter(|_| !spared()) {
                     let what = format!("{session} is gone and has {held}");
                     return Err(Violation::of(Check::Sessions, id, what));
                 }

@@ -47,11 +47,13 @@ pub(crate) const PAGE: &str = page_after!("$5");
 pub(crate) const LOAD: &str = concat!(
     "WITH snapshot AS MATERIALIZED \
      (SELECT run, sequence, state FROM snapshots WHERE shard = $1 AND run = $2) \
+     SELECT parts.*, EXISTS (SELECT FROM runs WHERE runs.shard = $1 AND runs.run = $2 \
+     AND runs.queue = '') AS row_outdated FROM (\
      SELECT run, sequence, 0::bigint AS first_event, state AS events, ''::bytea AS notes, \
      false AS logged FROM snapshot \
      UNION ALL SELECT tail.*, true FROM (",
     page_after!("coalesce((SELECT snapshot.sequence FROM snapshot), 0)"),
-    ") AS tail ORDER BY logged, sequence"
+    ") AS tail) AS parts ORDER BY logged, sequence"
 );
 
 pub(crate) fn append<'a>(rows: &[(ShardId, &'a LogRow)]) -> Call<'a> {
@@ -131,19 +133,22 @@ pub(crate) enum LogPart {
     Log(LogRow),
 }
 
-pub(crate) fn decode_part(row: &Row) -> Result<LogPart, Undecodable> {
-    Ok(if row.flag(5)? {
+/// A part, and whether the run's row is outdated, which all parts say.
+pub(crate) fn decode_part(row: &Row) -> Result<(LogPart, bool), Undecodable> {
+    let part = if row.flag(5)? {
         LogPart::Log(decode(row)?)
     } else {
         let (run, sequence, state) = (row.run(0)?, row.number(1)?, row.bytes(3)?);
         LogPart::Snapshot(SnapshotRow { run, sequence, state })
-    })
+    };
+    Ok((part, row.flag(6)?))
 }
 
 /// Puts the rows of [`LOAD`] together.
-pub(crate) fn loaded(parts: Vec<LogPart>) -> Loaded {
+pub(crate) fn loaded(parts: Vec<(LogPart, bool)>) -> Loaded {
     let mut loaded = Loaded::default();
-    for part in parts {
+    for (part, row_outdated) in parts {
+        loaded.row_outdated = row_outdated;
         match part {
             LogPart::Snapshot(row) => loaded.snapshot = Some(row),
             LogPart::Log(row) => loaded.log.push(row),

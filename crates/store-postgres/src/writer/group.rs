@@ -66,7 +66,7 @@ async fn write_at_once(
     let admitted = batches.iter().all(|batch| admit(&mut epochs, &mut plan, batch).is_ok());
     let Some(writes) = plan.independent_calls().filter(|_| admitted) else { return Ok(false) };
     let statement = one_statement(writes, shards::check(&assumed));
-    within(patience, async { Ok(session.prepare([statement.sql.clone()]).await?) }).await?;
+    let statement = within(patience, async { Ok(session.prepare_call(statement).await?) }).await?;
     // Clears warnings from before this commit.
     session.take_unreplicated();
     let Ok(written) = tokio::time::timeout(patience, session.execute(statement)).await else {
@@ -107,14 +107,15 @@ fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> Comm
 
 /// Pipelines all statements and the commit. If a statement fails, the commit rolls back.
 async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result<(), Fault> {
-    let calls = plan.calls();
     // An unprepared statement would be sent after the commit.
-    let statements: Vec<_> = calls.iter().map(|call| call.sql.clone()).collect();
-    let prepared = within(patience, async { Ok(session.prepare(statements).await?) }).await;
-    if let Err(fault) = prepared {
-        roll_back(session).await;
-        return Err(fault);
-    }
+    let prepared = within(patience, async { Ok(session.prepare_calls(plan.calls()).await?) }).await;
+    let calls = match prepared {
+        Ok(calls) => calls,
+        Err(fault) => {
+            roll_back(session).await;
+            return Err(fault);
+        }
+    };
     let mut pieces: Vec<_> = calls
         .into_iter()
         .map(|call| boxed(async { session.execute(call).await.map(drop) }))

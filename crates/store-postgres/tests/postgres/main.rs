@@ -6,6 +6,7 @@ mod connections;
 mod databases;
 mod failover;
 mod faults;
+mod migrations;
 mod proxy;
 mod support;
 mod sweep;

@@ -151,6 +151,12 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
+/// Whether the row was written by a version that stored no queue.
+pub(crate) fn outdated(connection: &Connection, shard: ShardId, run: RunId) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM runs WHERE run = ? AND shard = ? AND queue = ''";
+    connection.prepare_cached(SQL)?.exists(params![run.as_bytes(), shard.number()])
+}
+
 /// Checks a page of open runs for those that nothing in the store would resume. A wait leads to its
 /// entry in the due index. Entries of runs without waits cannot be found by run, so all such runs
 /// are looked up together in the shard's part of the index.

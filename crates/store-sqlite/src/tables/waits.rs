@@ -80,7 +80,10 @@ pub(crate) fn list(
     let found_by_name = match filter.kind {
         Some(WaitKind::Approval) => true,
         Some(WaitKind::Signal | WaitKind::Condition) => filter.name.is_some(),
-        Some(WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry) | None => false,
+        Some(
+            WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry | WaitKind::Schedule,
+        )
+        | None => false,
     };
     if filter.run.is_some() {
         select(connection, filter, Access::Run, page)

@@ -23,6 +23,7 @@ pub(super) const CHECKS: &[Check] = checks![
     log,
     a_page_of_a_log_ends_with_the_row_that_fills_it,
     a_load_begins_after_the_snapshot,
+    a_load_says_whether_the_row_is_outdated,
     a_load_sees_one_moment,
     runs_of_a_workflow,
     tasks,
@@ -76,7 +77,7 @@ fn a_load_begins_after_the_snapshot(store: &dyn Store) {
     commit(store, shard(1), vec![Write::AppendLog(log_row(run(2), 4))]);
     let check = |limit, sequence: Option<u64>, log: &[LogRow]| {
         let snapshot = sequence.map(|sequence| SnapshotRow { sequence, ..snapshot_row(run(1)) });
-        let expected = Loaded { snapshot, log: log.to_vec() };
+        let expected = Loaded { snapshot, log: log.to_vec(), row_outdated: false };
         assert_eq!(read(store.load(shard(1), run(1), limit)), expected, "{limit:?}");
     };
     let bytes = |bytes| LogLimit { rows: 9, bytes };
@@ -96,9 +97,26 @@ fn a_load_begins_after_the_snapshot(store: &dyn Store) {
     check(bytes(0), Some(2), &rows[2..3]);
     put(5);
     check(LogLimit::rows(9), Some(5), &[]);
-    let other = Loaded { snapshot: None, log: vec![log_row(run(2), 4)] };
+    let other = Loaded { log: vec![log_row(run(2), 4)], ..Loaded::default() };
     assert_eq!(read(store.load(shard(1), run(2), LogLimit::rows(9))), other);
     assert_eq!(read(store.load(shard(2), run(1), LogLimit::rows(9))), Loaded::default());
+}
+
+/// A row has no queue if a version wrote it that knew none.
+fn a_load_says_whether_the_row_is_outdated(store: &dyn Store) {
+    let old = RunRow { queue: String::new(), parent: None, ..run_row(run(1)) };
+    let runs = [old, run_row(run(2))];
+    for row in &runs {
+        let log = Write::AppendLog(log_row(row.run, 1));
+        commit(store, shard(1), vec![log, Write::PutRun(row.clone())]);
+    }
+    let snapshot = Write::PutSnapshot(SnapshotRow { sequence: 1, ..snapshot_row(run(1)) });
+    let outdated = |number| read(store.load(shard(1), run(number), LogLimit::rows(9))).row_outdated;
+    assert_eq!([outdated(1), outdated(2)], [true, false]);
+    commit(store, shard(1), vec![snapshot]);
+    assert_eq!([outdated(1), outdated(2)], [true, false]);
+    commit(store, shard(1), vec![Write::PutRun(run_row(run(1)))]);
+    assert_eq!([outdated(1), outdated(2)], [false, false]);
 }
 
 /// Loads during commits, each of which appends one row and puts the snapshot of the rows before it.

@@ -28,6 +28,7 @@ pub(super) const CHECKS: &[Check] = checks![
     random_queries_3,
     an_attribute_of_another_type_is_not_found,
     what_is_removed_is_not_found,
+    a_long_list_of_values_is_searched,
 ];
 
 /// Runs in each world: more than most parts examine.
@@ -134,6 +135,19 @@ fn an_attribute_of_another_type_is_not_found(store: &dyn Store) {
     }
     let least = FieldCheck::Compare(Comparison::AtLeast, Value::Int(i64::MIN));
     assert_eq!(found(AttributeKind::Int, least), 0);
+}
+
+fn a_long_list_of_values_is_searched(store: &dyn Store) {
+    let entry = attribute_row(run(1), "Amount", &Value::Int(1999).to_entry(AttributeKind::Int));
+    commit(store, shard(1), vec![Write::PutRun(run_row(run(1))), Write::PutAttribute(entry)]);
+    let found = |values: std::ops::Range<i64>| {
+        let check = FieldCheck::OneOf(values.map(Value::Int).collect());
+        let field = Field::Attribute("Amount".to_owned(), AttributeKind::Int);
+        let filter = searching(Condition::of(Test { field, check }), "namespace");
+        read(store.runs(filter, ListLimit::rows(10))).found.len()
+    };
+    // More than a query of the longest text can hold.
+    assert_eq!((found(0..2000), found(0..1999)), (1, 0));
 }
 
 fn what_is_removed_is_not_found(store: &dyn Store) {

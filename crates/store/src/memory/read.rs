@@ -49,7 +49,8 @@ impl Tables {
     pub fn load(&self, shard: ShardId, run: RunId, limit: LogLimit) -> Loaded {
         let snapshot = self.snapshots.get(&(shard, run)).cloned();
         let after = snapshot.as_ref().map_or(0, |row| row.sequence);
-        Loaded { snapshot, log: self.log(shard, run, after, limit) }
+        let row_outdated = self.runs.get(&(shard, run)).is_some_and(|row| row.queue.is_empty());
+        Loaded { snapshot, log: self.log(shard, run, after, limit), row_outdated }
     }
 
     /// Rows of a run's log after sequence `after`.

@@ -120,19 +120,17 @@ pub(super) fn entries(column: &str, check: &Check, kind: AttributeKind) -> Claus
     };
     // Entries of other types stand before and behind.
     let (first, behind) = (vec![kind.number()], vec![kind.number() + 1]);
-    let spans = check.spans().into_iter().map(|span| match span {
-        Span::Exactly(value) => {
-            Clause::with(format!("{column} = ?"), [Bound::Bytes(value.to_entry(kind))])
-        }
-        Span::Within(from, to) => {
-            let from = of_type(from, Edge::Included(first.clone()));
-            let to = of_type(to, Edge::Excluded(behind.clone()));
+    match &check.spans()[..] {
+        [Span::Within(from, to)] => {
+            let from = of_type(from.clone(), Edge::Included(first));
+            let to = of_type(to.clone(), Edge::Excluded(behind));
             edges(column, from, to, &|bytes| Bound::Bytes(bytes))
         }
-    });
-    Clause::joined(spans, " OR ")
+        spans => within(column, spans, &|value| Bound::Bytes(value.to_entry(kind))),
+    }
 }
 
+/// A list of many single values is no chain of ORs: databases bound how deep those are.
 fn within(column: &str, spans: &[Span], bound: &dyn Fn(Value) -> Bound) -> Clause {
     let exactly: Option<Vec<Bound>> = spans
         .iter()

@@ -1,0 +1,39 @@
+//! Bounds of schedules, each with its reason.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleBounds {
+    /// Starts that wait for others to end: they are in every record of the schedule. Further times are
+    /// considered when there is room, so none is lost within the catch-up window.
+    pub waiting: usize,
+    /// Open runs of a schedule that allows all of them. Further ones start when there is room.
+    pub running: usize,
+    /// Starts of one step, which is one log row.
+    pub starts: usize,
+    /// Times that one step considers: a shard does nothing else meanwhile.
+    pub times: usize,
+    /// Backfills that are not finished.
+    pub backfills: usize,
+    /// Times of one backfill: they are counted when it is asked for.
+    pub backfill_times: usize,
+    /// Log rows after which the schedule goes on in a new run: its log must stay short to be read.
+    pub rows: u64,
+    /// How long a schedule without further times is kept, to be looked at.
+    pub kept_after_end: Duration,
+}
+
+impl Default for ScheduleBounds {
+    fn default() -> Self {
+        Self {
+            waiting: 100,
+            running: 1_000,
+            starts: 100,
+            times: 1_000,
+            backfills: 10,
+            backfill_times: 1_000,
+            rows: 500,
+            kept_after_end: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}
