@@ -81,6 +81,9 @@ pub struct Limits {
     pub heartbeat_bytes: usize,
     /// How long a worker may take to present its attempts after its stream was lost or a restart.
     pub session_grace: Duration,
+    /// Whether workers of the process that had the shard before may still present their attempts. They
+    /// cannot if all workers are inside the process of their engine.
+    pub workers_outlive_owner: bool,
     /// Callers that wait for one run: every change of the run checks all of them.
     pub run_waiters: usize,
     /// Runs that a shard caches, not counting those with work in flight.
@@ -173,6 +176,7 @@ impl Default for Limits {
             heartbeat_write_interval: Duration::from_secs(5),
             heartbeat_bytes: 1 << 20,
             session_grace: Duration::from_secs(5),
+            workers_outlive_owner: true,
             run_waiters: 10_000,
             cached_runs: 64,
             waiting_update_bytes: 1 << 20,

@@ -61,7 +61,9 @@ pub enum OpenError {
 }
 
 /// Opens the store at this place, and starts an engine on it.
-pub(crate) async fn open(options: Options, place: &Path) -> Result<Embedded, OpenError> {
+pub(crate) async fn open(mut options: Options, place: &Path) -> Result<Embedded, OpenError> {
+    // Nothing outside a process reaches the engine in it, and one process at a time has the store.
+    options.limits.workers_outlive_owner = false;
     match place.to_str().filter(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme))) {
         Some(address) => open_database(options, address).await,
         None => open_file(options, place).await,

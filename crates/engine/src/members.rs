@@ -158,6 +158,10 @@ impl Members {
 
     /// Waits for the next message to the lease.
     async fn next(&mut self, asked: &mut Option<Asked<'_>>) -> LeaseMessage {
+        if let Some(shard) = self.node.without_driver() {
+            self.node.release(shard);
+            return LeaseMessage::ShardReleased(shard);
+        }
         let wake_at = self.lease.wake_at();
         let pause = wake_at.map_or(LONGEST_SLEEP, |at| at.saturating_sub(since_boot()));
         let answer = async {
@@ -175,6 +179,11 @@ impl Members {
             Some(shard) = self.ended.recv() => {
                 self.node.release(shard);
                 LeaseMessage::ShardReleased(shard)
+            }
+            // A driver ends before this does only by a panic.
+            Some(_) = self.drivers.join_next() => {
+                tracing::error!("a driver of shards has panicked: its shards are no longer served");
+                LeaseMessage::Tick
             }
             () = tokio::time::sleep(pause.min(LONGEST_SLEEP)) => LeaseMessage::Tick,
         }

@@ -283,6 +283,12 @@ impl Node {
         self.settled_in(shard);
     }
 
+    /// A shard whose driver has ended.
+    pub(crate) fn without_driver(&self) -> Option<ShardId> {
+        let ended = |(_, driver): &(&ShardId, &mpsc::UnboundedSender<Posted>)| driver.is_closed();
+        self.shards().iter().find(ended).map(|(shard, _)| *shard)
+    }
+
     /// Whether this node serves the shard.
     pub(crate) fn serves(&self, shard: ShardId) -> bool {
         self.shards().contains_key(&shard)

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, FnArg, Ident, ImplItem, ItemFn, ItemImpl, Pat, Visibility};
+use syn::{Attribute, FnArg, Ident, ImplItem, ImplItemFn, ItemFn, ItemImpl, Pat, Visibility};
 
 use crate::{
     attribute::Options,
@@ -64,33 +64,24 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
 
     let own = block.self_ty.to_token_stream();
     let (mut methods, mut definitions) = (Vec::new(), Vec::new());
+    let mut wrong: Option<syn::Error> = None;
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
-        let Some(options) = take_options(&mut method.attrs)? else { continue };
-        let signature = read(&method.sig)?;
-        check_receiver(&signature, &method.sig)?;
-        let number = definitions.len();
-        let docs = take_docs(&mut method.attrs);
-        let visibility = std::mem::replace(&mut method.vis, Visibility::Inherited);
-        let (inputs, passed) = shown_inputs(&method.sig, &signature);
-        let ident = method.sig.ident.clone();
-        method.sig.ident = hidden(&ident);
-        let code = &method.sig.ident;
-        methods.push(quote! {
-            #(#docs)*
-            #[track_caller]
-            #visibility fn #ident(#(#inputs),*) -> ::abide::__private::activity::Running<'_, Self, #number> {
-                ::abide::__private::activity::Running::new(Self::#code(#(#passed),*))
+        match activity_method(method, &own, definitions.len()) {
+            Ok(None) => {}
+            Ok(Some((shown, definition))) => {
+                methods.push(shown);
+                definitions.push(definition);
             }
-        });
-        let definition = Definition {
-            ident: &ident,
-            options: &options,
-            state: quote!(Self),
-            signature: &signature,
-        };
-        let code = signature.call(&quote!(Self::#code), &quote!(shared: &Self));
-        definitions.push(definition.expand(&own, number, &code));
+            // The user sees what is wrong with every method at once.
+            Err(error) => match &mut wrong {
+                Some(errors) => errors.combine(error),
+                None => wrong = Some(error),
+            },
+        }
+    }
+    if let Some(errors) = wrong {
+        return Err(errors);
     }
     if definitions.is_empty() {
         let message = "no activities in this block: mark async methods with `#[activity]`";
@@ -111,6 +102,35 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
                 &[#(&<Self as ::abide::__private::activity::Defines<#numbers>>::DEFINITION),*];
         }
     })
+}
+
+/// The method that users see in place of this one, and its definition as number `number` of the type
+/// `own`; `None` if it is not marked `#[activity]`.
+fn activity_method(
+    method: &mut ImplItemFn,
+    own: &TokenStream,
+    number: usize,
+) -> syn::Result<Option<(TokenStream, TokenStream)>> {
+    let Some(options) = take_options(&mut method.attrs)? else { return Ok(None) };
+    let signature = read(&method.sig)?;
+    check_receiver(&signature, &method.sig)?;
+    let docs = take_docs(&mut method.attrs);
+    let visibility = std::mem::replace(&mut method.vis, Visibility::Inherited);
+    let (inputs, passed) = shown_inputs(&method.sig, &signature);
+    let ident = method.sig.ident.clone();
+    method.sig.ident = hidden(&ident);
+    let code = &method.sig.ident;
+    let shown = quote! {
+        #(#docs)*
+        #[track_caller]
+        #visibility fn #ident(#(#inputs),*) -> ::abide::__private::activity::Running<'_, Self, #number> {
+            ::abide::__private::activity::Running::new(Self::#code(#(#passed),*))
+        }
+    };
+    let definition =
+        Definition { ident: &ident, options: &options, state: quote!(Self), signature: &signature };
+    let code = signature.call(&quote!(Self::#code), &quote!(shared: &Self));
+    Ok(Some((shown, definition.expand(own, number, &code))))
 }
 
 /// Parameters of the function that users see, and the names by which it passes them on. Patterns

@@ -3,8 +3,8 @@
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
-    FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
-    spanned::Spanned,
+    FnArg, GenericArgument, Ident, Pat, PathArguments, PathSegment, Receiver, ReceiverKind,
+    ReturnType, Type, spanned::Spanned,
 };
 
 const ARGUMENTS_MAX: usize = 8;
@@ -56,8 +56,11 @@ impl Signature {
                 FnArg::Receiver(own) => receiver = Some(own.clone()),
                 FnArg::Typed(typed) => match rule.matches(&typed.ty) {
                     Some(right) => {
-                        if !right || !arguments.is_empty() || context {
+                        if !arguments.is_empty() || context {
                             return Err(rule.misplaced(&typed.ty));
+                        }
+                        if !right {
+                            return Err(rule.wrongly_taken(&typed.ty));
                         }
                         context = true;
                     }
@@ -77,6 +80,7 @@ impl Signature {
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
         check_owned(&output.value, "a result is stored in history")?;
+        check_error(&signature.output)?;
         Ok(Self { receiver, context, arguments, idents, output, asynchronous })
     }
 
@@ -128,7 +132,7 @@ impl Signature {
     pub(crate) fn parameters(&self, own: &TokenStream) -> Vec<TokenStream> {
         let parameter = |(ident, ty): (&Ident, &Type)| {
             let written = spelled_out(ty.to_token_stream(), own);
-            match is_text(ty) {
+            match takes_references(ty) {
                 true => quote!(#ident: impl ::abide::__private::IntoArgument<#written>),
                 false => quote!(#ident: #written),
             }
@@ -179,6 +183,11 @@ impl ContextRule {
     fn misplaced(self, ty: &Type) -> syn::Error {
         error(ty, format!("the context comes first, as `{}`", self.written))
     }
+
+    fn wrongly_taken(self, ty: &Type) -> syn::Error {
+        let how = if self.by_reference { "by reference" } else { "by value" };
+        error(ty, format!("take the context {how}, as `{}`", self.written))
+    }
 }
 
 impl Output {
@@ -193,25 +202,12 @@ impl Output {
             return Self { value: nothing(), fallible: false, written: None };
         };
         let written = Some((**ty).clone());
-        if let Type::Path(path) = &**ty
-            && let Some(last) = path.path.segments.last()
-            && last.ident == "Result"
-        {
-            let value = match &last.arguments {
-                PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(first),
-                _ => None,
-            };
+        if named(ty, "Result").is_some() {
+            let value = type_parameters(ty, "Result").next().cloned();
             return Self { value: value.unwrap_or_else(nothing), fallible: true, written };
         }
         let written = written.filter(|_| !matches!(&**ty, Type::Tuple(it) if it.elems.is_empty()));
         Self { value: (**ty).clone(), fallible: false, written }
-    }
-}
-
-fn first(argument: &GenericArgument) -> Option<Type> {
-    match argument {
-        GenericArgument::Type(ty) => Some(ty.clone()),
-        _ => None,
     }
 }
 
@@ -223,12 +219,20 @@ fn argument_name(pattern: &Pat, index: usize) -> Ident {
     }
 }
 
-/// Whether callers may pass a `&str` for an argument of this type.
-fn is_text(ty: &Type) -> bool {
+/// Types that callers pass by value: copying them costs no more than a reference.
+const SMALL: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize",
+];
+
+/// Whether callers may pass a reference for an argument of this type: to text, and to types without
+/// parameters. Collections are passed by value, so that `collect()` and `into()` get their types from
+/// the definition.
+fn takes_references(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     let Some(last) = path.path.segments.last() else { return false };
     match &last.arguments {
-        PathArguments::None => last.ident == "String" || last.ident == "PathBuf",
+        PathArguments::None => !SMALL.iter().any(|small| last.ident == small),
         PathArguments::AngleBracketed(inner) => {
             let text = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(Type::Path(path)) if path.path.is_ident("str"));
             (last.ident == "Box" || last.ident == "Arc") && inner.args.iter().all(text)
@@ -280,6 +284,46 @@ fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
         _ => "an owned type such as `Vec`".to_owned(),
     };
     Err(error(ty, format!("{why}, so it must be owned: write {owned}")))
+}
+
+/// A boxed error without `Send` and `Sync` would be told by the compiler three times, and at the attribute.
+fn check_error(output: &ReturnType) -> syn::Result<()> {
+    let ReturnType::Type(_, ty) = output else { return Ok(()) };
+    let Some(failure) = type_parameters(ty, "Result").nth(1) else { return Ok(()) };
+    let Some(Type::TraitObject(object)) = type_parameters(failure, "Box").next() else {
+        return Ok(());
+    };
+    let bounds = object.bounds.to_token_stream();
+    let has = |marker: &str| {
+        bounds
+            .clone()
+            .into_iter()
+            .any(|token| matches!(token, TokenTree::Ident(it) if it == marker))
+    };
+    if has("Send") && has("Sync") {
+        return Ok(());
+    }
+    let written = quote!(#bounds).to_string().replace(" :: ", "::");
+    let message = format!("errors go to other threads: write `Box<dyn {written} + Send + Sync>`");
+    Err(error(failure, message))
+}
+
+/// The last part of a type's path, if it has this name.
+fn named<'a>(ty: &'a Type, name: &str) -> Option<&'a PathSegment> {
+    let Type::Path(path) = ty else { return None };
+    path.path.segments.last().filter(|last| last.ident == name)
+}
+
+/// The type parameters of a type, if it has this name.
+fn type_parameters<'a>(ty: &'a Type, name: &str) -> impl Iterator<Item = &'a Type> {
+    let arguments = named(ty, name).and_then(|last| match &last.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    });
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
 }
 
 /// Whether the receiver is `&self`.

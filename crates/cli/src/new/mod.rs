@@ -110,6 +110,17 @@ mod tests {
         assert!(file.contains("COPY --from=build /build/target/release/my-orders "));
     }
 
+    /// Rustfmt sorts the imports of a group, and the name of the project may stand anywhere among them.
+    #[test]
+    fn the_import_of_the_project_is_a_group_alone() {
+        let imports = |text: &str| text.matches("\nuse my_orders::").count();
+        let groups = |text: &str| text.matches("\n\nuse my_orders::").count();
+        let counted = |count: &dyn Fn(&str) -> usize| -> usize {
+            FILES.iter().map(|(_, text)| count(text)).sum()
+        };
+        assert_eq!((counted(&imports), counted(&groups)), (2, 2));
+    }
+
     #[test]
     fn nothing_of_the_template_is_left() {
         let name = Name::of_folder(Path::new("shop-floor")).unwrap();

@@ -1,6 +1,6 @@
 //! Workers in the background: how they stop, and that none fails in silence.
 
-use std::{io, time::Duration};
+use std::{io, process::Command, time::Duration};
 
 use abide::{ClientError, Context, Worker, WorkerError};
 use abide_embedded::Embedded;
@@ -235,4 +235,27 @@ async fn a_paused_run_and_one_that_is_delayed_do_not_warn() {
     let both = async { tokio::join!(paused.result(), late.result()) };
     timeout(Duration::from_secs(120), both).await.unwrap_err();
     assert_eq!(logged.lines(), Vec::<String>::new());
+}
+
+/// In a process of its own, because a log that another test sets up counts for all.
+#[test]
+fn without_a_log_standard_error_says_why_nothing_happens() {
+    let alone = ["--exact", "background::a_program_without_a_log", "--ignored", "--nocapture"];
+    let program = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
+    let said = String::from_utf8(program.stderr).unwrap();
+    for line in [
+        "abide: workflow default/one: no worker takes the run's task from the queue default: ",
+        "abide: the worker of queue other has failed: ",
+    ] {
+        assert_eq!(said.matches(line).count(), 1, "{line} in {said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "a part of another test"]
+async fn a_program_without_a_log() {
+    let engine = Embedded::in_memory().await;
+    engine.client().start::<Hello>("one", "Ada").await.unwrap();
+    two_minutes().await;
+    wrong(&engine).queue("other").spawn().await.unwrap_err();
 }

@@ -73,7 +73,7 @@ async fn messages_are_methods_of_the_handle() {
 
     let again = client.handle::<Basket>("basket-1");
     let fig = Item { name: "fig".into(), count: 9 };
-    let pear = again.exchange(fig.clone()).id("exchange-1").await.unwrap();
+    let pear = again.exchange(&fig).id("exchange-1").await.unwrap();
     assert_eq!(pear, Item { name: "pear".into(), count: 2 });
     let bound = again.run(basket.run_id().unwrap()).clone();
     assert_eq!(bound.first().await.unwrap(), Some(fig));
@@ -126,5 +126,24 @@ async fn a_function_workflow_is_started_by_its_name() {
     assert_eq!(echo::start_new(&client, "b").await.unwrap().result().await.unwrap(), "b");
     let typed = client.start::<echo>("echo-3", "c").await.unwrap();
     assert_eq!(typed.result().await.unwrap(), "c");
+    running.stop().await;
+}
+
+/// The last one stays by value, so that `collect()` gets its type from the definition.
+#[workflow]
+async fn parcel(_ctx: &Context, item: Item, to: String, weights: Vec<u8>) -> Item {
+    assert!(!to.is_empty() && !weights.is_empty());
+    item
+}
+
+#[tokio::test]
+async fn what_is_needed_again_is_passed_by_reference() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(engine.worker().workflow::<parcel>());
+    let (client, item, to) =
+        (engine.client(), Item { name: "fig".into(), count: 1 }, "Ada".to_owned());
+    let weights = (1..=3).map(|number| number * 10);
+    let sent = parcel::start(&client, "parcel-1", &item, &to, weights.collect()).await.unwrap();
+    assert_eq!(sent.result().await.unwrap(), item);
     running.stop().await;
 }

@@ -8,7 +8,7 @@ use abide_embedded::{Builder, Embedded, OpenError};
 use abide_sdk::{activities, workflow};
 use abide_store_sqlite::OpenError as FileError;
 
-use crate::world::{Gate, Running};
+use crate::world::{Gate, Running, manual_clock};
 
 /// Counts its calls.
 struct Counted(Gate);
@@ -125,7 +125,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     running.kill().await;
     drop((engine, handle));
 
-    let engine = open_when_free(&path).await;
+    let engine = open_when_free(impatient, &path).await;
     let running = Running::start(worker(&engine, &gate));
     let handle = engine.client().handle::<Journey>("journey");
     for step in 2..=3 {
@@ -137,10 +137,34 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     engine.shutdown().await;
 }
 
+/// No time passes here, so the engine cannot have waited for the worker to reconnect.
+#[tokio::test]
+async fn an_activity_that_ended_with_its_engine_is_repeated_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("abide.db");
+    let builder = || Embedded::builder().clock(manual_clock());
+    let gate = Gate::new();
+    let worker =
+        |engine: &Embedded| engine.worker().workflow::<Cut>().activities(Held(gate.clone()));
+    let engine = builder().open(&path).await.unwrap();
+    let running = Running::start(worker(&engine));
+    engine.client().start::<Cut>("cut", ()).await.unwrap();
+    gate.visitor().await;
+    running.kill().await;
+    drop(engine);
+
+    let engine = open_when_free(builder, &path).await;
+    let running = Running::start(worker(&engine));
+    gate.visitor().await;
+    gate.open();
+    assert_eq!(engine.client().handle::<Cut>("cut").result().await.unwrap(), 2);
+    running.stop().await;
+}
+
 /// A dropped engine releases its file once its tasks have noticed.
-async fn open_when_free(path: &Path) -> Embedded {
+async fn open_when_free(builder: impl Fn() -> Builder, path: &Path) -> Embedded {
     loop {
-        match impatient().open(path).await {
+        match builder().open(path).await {
             Ok(engine) => return engine,
             Err(OpenError::File(FileError::InUse { .. })) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),

@@ -7,6 +7,7 @@ mod links;
 mod lists;
 mod loads;
 mod namespaces;
+mod panics;
 mod recovery;
 mod runs;
 mod support;

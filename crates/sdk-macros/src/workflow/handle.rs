@@ -78,7 +78,13 @@ fn handle(model: &Model, methods: &[TokenStream]) -> TokenStream {
             }
         }
 
-        #[allow(dead_code, private_interfaces, unreachable_pub, reason = "not every message is used")]
+        #[allow(
+            dead_code,
+            private_bounds,
+            private_interfaces,
+            unreachable_pub,
+            reason = "not every message is used"
+        )]
         impl #name<#own> {
             #(#methods)*
         }
@@ -152,6 +158,7 @@ fn starts(model: &Model) -> TokenStream {
     let allow = quote! {
         #[allow(
             dead_code,
+            private_bounds,
             private_interfaces,
             unreachable_pub,
             clippy::too_many_arguments,

@@ -121,6 +121,7 @@ fn start(model: &Model) -> Option<TokenStream> {
         /// once the child runs.
         #[allow(
             dead_code,
+            private_bounds,
             private_interfaces,
             unreachable_pub,
             clippy::self_named_constructors,

@@ -16,6 +16,16 @@ impl Mailer {
     async fn send(to: String) {}
 }
 
+/// Both are told at once.
+#[activities]
+impl Mailer {
+    #[activity]
+    async fn send(&self, to: &str) {}
+
+    #[activity]
+    async fn attach(&self, ctx: &ActivityContext) {}
+}
+
 #[activities]
 impl Mailer {
     async fn send(&self) {}

@@ -20,4 +20,7 @@ async fn context_borrowed(ctx: &ActivityContext) {}
 #[activity]
 async fn too_many(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, h: u8, i: u8) {}
 
+#[activity]
+async fn error_of_one_thread(name: String) -> Result<(), Box<dyn std::error::Error>> {}
+
 fn main() {}

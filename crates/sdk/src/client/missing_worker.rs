@@ -8,11 +8,12 @@ use abide_core::{
     ids::{RunId, WorkflowKey},
     operation::{self, Begin, Describe, RunTarget},
     run::{Description, Liveness},
+    visible::visible,
 };
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{Client, ClientError, queue_checks::Taken};
-use crate::transport;
+use crate::{transport, worker::notice};
 
 /// A task that waits twice this long for a worker is worth a warning.
 const TAKEN_SOON: Duration = Duration::from_secs(2);
@@ -70,12 +71,12 @@ impl Client {
     fn warn(&self, target: &RunTarget, queue: &str) {
         let namespace = &target.workflow.namespace;
         if self.workers().checks().warn(namespace, queue) {
-            tracing::warn!(
-                workflow = %target.workflow,
-                %queue,
-                reason = self.workers().reason(namespace, queue),
-                "no worker takes the run's task"
-            );
+            let (workflow, reason) = (&target.workflow, self.workers().reason(namespace, queue));
+            tracing::warn!(%workflow, %queue, reason, "no worker takes the run's task");
+            let (workflow, queue) = (notice::shown(workflow), visible(queue));
+            notice::without_log(format_args!(
+                "workflow {workflow}: no worker takes the run's task from the queue {queue}: {reason}"
+            ));
         }
     }
 

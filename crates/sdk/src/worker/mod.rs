@@ -20,7 +20,7 @@ mod heartbeat;
 mod history;
 mod local;
 pub mod metrics;
-mod notice;
+pub(crate) mod notice;
 mod overdue;
 mod oversized;
 mod pause;

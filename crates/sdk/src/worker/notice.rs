@@ -1,5 +1,5 @@
-//! Warnings for the operator of the worker. They go to the log, or to standard error if no log is
-//! set up: a workflow that silently never ends is the hardest problem to find.
+//! Warnings for people who run workers and clients. They go to the log, or to standard error if no log
+//! is set up: a workflow that silently never ends is the hardest problem to find.
 
 use std::{fmt, io::Write as _};
 
@@ -11,12 +11,16 @@ use abide_core::{
 /// Logs a problem with a workflow.
 pub(super) fn warn(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
     let (workflow, what) = (shown(workflow), indented(what));
-    if tracing::dispatcher::has_been_set() {
-        tracing::warn!(%workflow, "{what}");
-        return;
+    tracing::warn!(%workflow, "{what}");
+    without_log(format_args!("workflow {workflow}: {what}"));
+}
+
+/// Says what was logged on standard error too, if no log is set up.
+pub(crate) fn without_log(what: fmt::Arguments<'_>) {
+    if !tracing::dispatcher::has_been_set() {
+        // A failed write to standard error is dropped: there is no other place to report it.
+        let _ = writeln!(std::io::stderr(), "abide: {what}");
     }
-    // A failed write to standard error is dropped: there is no other place to report it.
-    let _ = writeln!(std::io::stderr(), "abide: workflow {workflow}: {what}");
 }
 
 /// Logs something expected about a workflow.
@@ -30,7 +34,7 @@ pub(super) fn debug(workflow: &WorkflowKey, what: fmt::Arguments<'_>) {
 }
 
 /// The workflow as it is logged: whoever starts workflows chooses their ids.
-pub(super) fn shown(workflow: &WorkflowKey) -> String {
+pub(crate) fn shown(workflow: &WorkflowKey) -> String {
     visible(&workflow.to_string())
 }
 

@@ -9,7 +9,7 @@ use std::{
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
-    Worker, WorkerError, WorkerMetrics,
+    Worker, WorkerError, WorkerMetrics, notice,
     replay::{REPLAYS_ONLY, ReplayFolder},
 };
 
@@ -57,6 +57,9 @@ impl Worker {
                 Ok(()) | Err(WorkerError::EngineGone(_)) => {}
                 Err(error) => {
                     tracing::error!(%queue, %error, "the worker has failed");
+                    notice::without_log(format_args!(
+                        "the worker of queue {queue} has failed: {error}"
+                    ));
                     serving.fail(&error.to_string());
                 }
             }

@@ -14,6 +14,7 @@ use super::{
     activity,
     encoded::unreadable,
     metrics::count,
+    notice,
     shared::{TaskSlot, WorkerCore},
     thread_message::{QueryLog, QueryMessage, TaskLog, TaskMessage, ThreadMessage},
     threads::Threads,
@@ -100,6 +101,7 @@ impl Life {
             sleep(backoff.step()).await;
         }
         let backoff = backoff.get_or_insert(Backoff::new(LONGEST_WAIT));
+        let mut told = false;
         loop {
             let WorkerCore { transport, worker, .. } = &*self.shared;
             match transport.connect(worker.clone(), self.shared.takes()).await {
@@ -119,6 +121,11 @@ impl Life {
                     let wait = backoff.scattered_step();
                     let error = visible(&error.to_string());
                     tracing::warn!(%error, "the worker cannot connect; retrying in {wait:?}");
+                    if !std::mem::replace(&mut told, true) {
+                        notice::without_log(format_args!(
+                            "the worker cannot connect, and keeps trying: {error}"
+                        ));
+                    }
                     sleep(wait).await;
                 }
             }

@@ -54,6 +54,7 @@ impl Watched {
     pub(super) fn check(&self, deadline: Duration) {
         if let Some(warning) = self.overdue(deadline) {
             tracing::warn!("{warning}");
+            notice::without_log(format_args!("{warning}"));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Activity attempts in flight: which worker holds which, and what happens when a worker is lost.
 
+use std::time::Duration;
+
 use abide_core::{
     attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
@@ -118,19 +120,24 @@ impl Shard {
         }
     }
 
-    /// After a restart of the shard, the worker of a started activity must present its attempt.
+    /// After a restart of the shard, the worker of a started activity must present its attempt. One that
+    /// ended with the process that had the shard before cannot, so its attempt is lost at once.
     pub(super) fn await_presentation(&mut self, run: RunId, scheduled: EventNumber) {
         if self.memory.attempts.contains_key(&(run, scheduled)) {
             return;
         }
-        let lost_at = self.now().saturating_add(self.limits.session_grace);
+        let ended = self.inherited && !self.limits.workers_outlive_owner;
+        let grace = if ended { Duration::ZERO } else { self.limits.session_grace };
+        let lost_at = self.now().saturating_add(grace);
         self.memory.attempts.insert(
             (run, scheduled),
             HandedAttempt { session: None, start: 0, lost_at: Some(lost_at) },
         );
         self.memory.alarms.set(lost_at, Alarm::Grace(run, scheduled));
-        let awaited_at = self.now().saturating_add(self.limits.session_grace / AWAITED_AFTER);
-        self.memory.alarms.set(awaited_at, Alarm::Await(run, scheduled));
+        if !ended {
+            let awaited_at = self.now().saturating_add(grace / AWAITED_AFTER);
+            self.memory.alarms.set(awaited_at, Alarm::Await(run, scheduled));
+        }
     }
 
     pub(super) fn presentation_late(&mut self, run: RunId, scheduled: EventNumber) {

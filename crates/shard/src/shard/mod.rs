@@ -107,6 +107,9 @@ pub struct Shard {
     fenced: Option<String>,
     /// The shard's row names this process, so no other can write to the shard.
     claimed: bool,
+    /// The shard's row named another process when this incarnation began, so every attempt that it finds is
+    /// of a worker of that process.
+    inherited: bool,
     opened_at: Timestamp,
     /// The shard's epoch, which is also the incarnation in [`StartId`](abide_core::ids::StartId)s.
     epoch: u64,
@@ -139,6 +142,7 @@ impl Shard {
             closing: Closing::No,
             fenced: None,
             claimed: false,
+            inherited: false,
             opened_at: Timestamp::EPOCH,
             epoch: 0,
             starts: 0,

@@ -68,6 +68,7 @@ impl Shard {
         }
         self.fenced = None;
         self.claimed = row.owner == self.owner;
+        self.inherited = !self.claimed;
         self.state = State::Claiming;
         self.epoch = row.epoch + 1;
         let claim = Write::Claim { epoch: self.epoch, owner: self.owner.clone() };

@@ -59,7 +59,7 @@ fn terminate(world: &mut World, id: &str) {
 }
 
 fn is_gone(world: &World, id: &str, run: RunId) -> bool {
-    let Loaded { snapshot, log } = world.tables.load(shard_of(id), run, LogLimit::rows(9));
+    let Loaded { snapshot, log, .. } = world.tables.load(shard_of(id), run, LogLimit::rows(9));
     let rows = world.tables.runs(&RunFilter::default(), 99);
     snapshot.is_none() && log.is_empty() && rows.iter().all(|row| row.run != run)
 }

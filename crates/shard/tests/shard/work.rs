@@ -129,6 +129,35 @@ fn a_worker_that_comes_back_in_time_keeps_its_attempt_over_a_restart() {
     assert!(resolve(&mut world, token).is_ok());
 }
 
+/// An embedded engine has all its workers inside, so none comes back after it.
+#[test]
+fn an_attempt_of_a_worker_that_ended_with_its_engine_is_lost_at_once() {
+    let limits = Limits { workers_outlive_owner: false, ..Limits::default() };
+    let mut world = World::with_limits(limits);
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.offers.clear();
+    world.owner = "next node";
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+}
+
+/// The shard begins again within its engine, whose workers are alive.
+#[test]
+fn a_reset_shard_waits_for_the_workers_inside_its_engine() {
+    let limits = Limits { workers_outlive_owner: false, ..Limits::default() };
+    let mut world = World::with_limits(limits);
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.offers.clear();
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    assert!(world.offers.is_empty());
+    let present = Report::PresentAttempt(token.clone(), "session".into());
+    assert!(matches!(world.report(shard_of("w"), present), Ok(ReportAnswer::Alive { .. })));
+    assert!(resolve(&mut world, token).is_ok());
+}
+
 /// Heartbeats may come before the worker has heard of the restart and presents its attempts.
 #[test]
 fn heartbeats_after_a_restart_put_off_the_loss_of_an_attempt() {

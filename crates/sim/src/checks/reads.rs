@@ -62,14 +62,20 @@ impl Floor {
                 }
                 None => return Ok(()),
             },
-            Err(CallError::NotFound)
-                if ledger.stories.get(&self.run).is_none_or(|story| !story.deleted) =>
-            {
+            Err(CallError::NotFound) if !self.may_be_gone(ledger) => {
                 return Err(self.broken(self.run, "it is said not to exist".into()));
             }
             Err(_) => return Ok(()),
         };
         self.reached(ledger, run, shown)
+    }
+
+    /// Whether the run was deleted, or one that followed it, with which a query may have waited.
+    fn may_be_gone(&self, ledger: &Ledger) -> bool {
+        let own = ledger.stories.get(&self.run).map(|story| &story.run.workflow);
+        let follows =
+            |story: &Story| Some(&story.run.workflow) == own && story.run.ordinal >= self.ordinal;
+        ledger.stories.values().any(|story| story.deleted && follows(story))
     }
 
     fn reached(&self, ledger: &Ledger, run: RunId, shown: Shown) -> Checked {

@@ -3,6 +3,7 @@
 
 use abide::{Client, Worker, embedded::Embedded};
 use tokio::signal::unix::{SignalKind, signal};
+
 use my_orders::{Order, register};
 
 /// Workflows allocate on one thread and free on another: this allocator is up to a third faster at that.
@@ -32,7 +33,7 @@ async fn work() -> anyhow::Result<()> {
     let address =
         std::env::var("ABIDE_ADDRESS").unwrap_or_else(|_| "http://127.0.0.1:7233".to_owned());
     // The server may start later, stop and restart: the worker waits for it, and reconnects.
-    let client = Client::connect_lazy(address)?;
+    let client = Client::connect_lazy(&address)?;
     // Ctrl-C, or the signal by which containers are stopped. Work in flight finishes first.
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async move {
@@ -41,6 +42,7 @@ async fn work() -> anyhow::Result<()> {
             _ = terminate.recv() => {}
         }
     };
+    println!("A worker of {address}. Stop it with Ctrl-C.");
     register(Worker::new(&client)).run_until(stop).await?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Tests with a real engine and worker, and a clock that skips to what is due next.
 
 use abide::{prelude::*, testing::TestEnvironment};
+
 use my_orders::{Order, register, remind};
 
 #[tokio::test]
