@@ -30,13 +30,13 @@ pub(crate) async fn list(
 ) -> Result<ListPart<Vec<RunRow>>, ReadError> {
     let (access, end) = access(readers, filter, page.examined).await?;
     let found = search::rows(Names::Postgres, filter, &access, (runs::COLUMNS, page.rows), end);
-    let columns = runs::COLUMNS;
+    let (columns, listed) = (runs::COLUMNS, &found.sql);
     let sql = format!(
-        "SELECT {columns} FROM (SELECT *, sum(octet_length(details)) OVER (ORDER BY place \
-         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (SELECT *, \
-         row_number() OVER () AS place FROM ({}) AS listed) AS placed) AS page \
-         WHERE coalesce(before, 0) < ? ORDER BY place",
-        found.sql
+        "SELECT {columns} FROM (SELECT *, sum(octet_length(details)) OVER ({} \
+         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({listed}) AS listed) \
+         AS page WHERE coalesce(before, 0) < ?{}",
+        search::order(filter, "listed"),
+        search::order(filter, "page"),
     );
     let bytes = Bound::Rows(page.bytes.max(1));
     let found = Clause { sql, ..found }.then(Clause::with("", [bytes]));

@@ -13,4 +13,4 @@ mod statement;
 
 pub use clause::{Bound, Clause};
 pub use source::{Source, Table, sources};
-pub use statement::{Access, Groups, Names, access, count, end, probe, rows, tally};
+pub use statement::{Access, Groups, Names, access, count, end, order, probe, rows, tally};

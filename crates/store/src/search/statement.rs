@@ -211,7 +211,8 @@ fn at(filter: &RunFilter) -> &'static str {
     }
 }
 
-fn order(filter: &RunFilter, table: &str) -> String {
+/// The order of the list, of rows with the columns of this table.
+pub fn order(filter: &RunFilter, table: &str) -> String {
     let direction = if filter.order().descending { "DESC" } else { "ASC" };
     format!(" ORDER BY {table}.{} {direction}, {table}.run {direction}", at(filter))
 }
