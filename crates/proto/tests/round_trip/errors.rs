@@ -97,6 +97,7 @@ fn errors_in_statuses() {
 #[cfg(feature = "tonic")]
 #[test]
 fn an_error_of_any_length_fits_the_headers() {
+    use abide_core::event::Blocked;
     use abide_proto::error::{from_status, to_status};
     let long = "\u{1b}\u{20ac}".repeat(1 << 20);
     let blocked = Blocked {
