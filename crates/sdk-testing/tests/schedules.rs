@@ -38,7 +38,7 @@ fn at(text: &str) -> Timestamp {
 
 /// The nominal times of the last starts.
 async fn starts(schedule: &ScheduleHandle) -> Vec<String> {
-    let described = schedule.describe().await.unwrap();
+    let described = schedule.describe().await.expect("the schedule is there");
     described.recent.iter().map(|run| run.nominal.to_string()).collect()
 }
 
