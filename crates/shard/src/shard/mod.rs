@@ -63,6 +63,7 @@ mod request;
 mod reset;
 mod schedule;
 mod start;
+mod todo;
 mod transition;
 mod update;
 mod waiters;
@@ -70,11 +71,12 @@ mod work;
 
 use close::Closing;
 use expiry::Expiry;
-use load::{Load, Reading, Todo};
+use load::{Load, Reading};
 use memory::Memory;
 use open::State;
 use refusals::Refusals;
 use request::{Request, Unanswered};
+use todo::Todo;
 
 /// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
