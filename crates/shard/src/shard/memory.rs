@@ -18,10 +18,11 @@ use super::{
     backlog::HeldQueues,
     due::QuietRuns,
     gate::Gates,
-    load::{HeadSearch, Load, Reading, Todo},
+    load::{HeadSearch, Load, Reading},
     outbox::Outgoing,
     query::Queries,
     request::Request,
+    todo::Todo,
     update::Begun,
     waiters::Waiters,
 };

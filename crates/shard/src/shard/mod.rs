@@ -6,7 +6,7 @@
 //! - `memory`: everything that a reset drops.
 //! - `refusals`: runs whose writes the store refuses.
 //! - `close`: handing the shard over, and withholding work without a valid lease.
-//! - `load`: finding runs and folding their logs.
+//! - `load`: finding runs and folding their logs; `todo`: work that waits for it.
 //! - `absent`: evicted runs with work in flight.
 //! - `attributes`: search attributes in requests, which must be registered.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
@@ -63,6 +63,7 @@ mod request;
 mod reset;
 mod schedule;
 mod start;
+mod todo;
 mod transition;
 mod update;
 mod waiters;
@@ -70,11 +71,12 @@ mod work;
 
 use close::Closing;
 use expiry::Expiry;
-use load::{Load, Reading, Todo};
+use load::{Load, Reading};
 use memory::Memory;
 use open::State;
 use refusals::Refusals;
 use request::{Request, Unanswered};
+use todo::Todo;
 
 /// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
