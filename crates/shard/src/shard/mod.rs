@@ -6,7 +6,7 @@
 //! - `memory`: everything that a reset drops.
 //! - `refusals`: runs whose writes the store refuses.
 //! - `close`: handing the shard over, and withholding work without a valid lease.
-//! - `load`: finding runs and folding their logs.
+//! - `load`: finding runs and folding their logs; `todo`: work that waits for it.
 //! - `absent`: evicted runs with work in flight.
 //! - `attributes`: search attributes in requests, which must be registered.
 //! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
