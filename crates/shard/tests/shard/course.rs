@@ -55,7 +55,7 @@ fn close(world: &mut World) {
 fn terminate(world: &mut World, id: &str) {
     let (target, reason, identity) = (target(id), "over".into(), "operator".into());
     let call = Terminate { target, reason, identity, details: Vec::new(), key: None };
-    world.ask(shard_of(id), call).unwrap();
+    world.ask(shard_of(id), call).expect("the run is open");
 }
 
 fn is_gone(world: &World, id: &str, run: RunId) -> bool {
