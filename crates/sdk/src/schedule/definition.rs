@@ -23,7 +23,7 @@ use crate::{
 /// What a schedule starts, when, and what it does if an earlier run is still open.
 ///
 /// ```
-/// # use abide_sdk as abide;
+/// # extern crate abide_sdk as abide;
 /// # use abide::{Context, schedule::{Overlap, Schedule, Times}, time::hours, workflow};
 /// #[workflow]
 /// async fn report(ctx: &Context, region: String) -> abide::Result<()> {
