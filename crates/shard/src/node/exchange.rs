@@ -8,7 +8,7 @@ use abide_core::{
     ids::SessionId,
 };
 
-use super::{Node, PeerMessage};
+use super::{Node, PeerMessage, neighbours::Borrowed};
 use crate::{
     message::{Message, Offer, Work},
     queue::{QueueMessage, QueueOutput},
@@ -51,9 +51,12 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// A match failed: the worker gets its credit back, on whichever node it is connected.
+    /// A match failed: the worker gets its credit back from the node that made the match.
     pub(super) fn unmatched(&mut self, offer: Offer, worker: Worker) {
-        match self.neighbours.home_of(&worker.session).cloned() {
+        let session = &worker.session;
+        let made = self.neighbours.take_borrowed(offer.run, offer.work, session);
+        let home = || self.neighbours.home_of(session).cloned();
+        match made.map(|Borrowed { node, .. }| node).or_else(home) {
             // Without a link that node returns the credit itself, when it drops what was in flight.
             Some(node) => drop(self.tell_peer(&node, PeerMessage::Unmatched(offer, worker))),
             None => self.tell_queues(QueueMessage::Unmatched(offer, worker)),
@@ -63,7 +66,19 @@ impl<S: Clone> Node<S> {
     /// Sends work to a worker. One that cannot be reached loses it as if its stream had ended.
     pub(super) fn dispatch(&mut self, worker: Worker, dispatch: Box<Dispatch>) {
         let session = worker.session.clone();
-        let given = match self.neighbours.home_of(&session).cloned() {
+        let home = self.neighbours.home_of(&session).cloned();
+        let (run, work) = Work::of(&dispatch);
+        // Eager work was not matched.
+        let eager = matches!(*dispatch, Dispatch::Activity { eager: true, .. });
+        if !eager
+            && let Some(Borrowed { node, offer }) =
+                self.neighbours.take_borrowed(run, work, &session)
+            && home.as_ref() != Some(&node)
+        {
+            // The node where the worker seems to be has not charged it for this work.
+            self.tell_peer(&node, PeerMessage::Unmatched(offer, worker.clone()));
+        }
+        let given = match home {
             Some(node) => self.tell_peer(&node, PeerMessage::Dispatch(worker, dispatch)),
             None => self.give(&session, *dispatch),
         };
@@ -107,6 +122,7 @@ impl<S: Clone> Node<S> {
         if self.neighbours.welcome(&worker.session, node) {
             self.tell_shards(Message::SessionLost(worker.session.clone()));
         }
+        self.neighbours.borrowed(node, offer.clone(), worker.session.clone());
         self.matched(offer, worker);
     }
 

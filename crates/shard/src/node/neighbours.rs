@@ -6,6 +6,7 @@
 //! |---|---|
 //! | an offer passed on to a node | the node answers, or a link to or from it is replaced: the work is offered again |
 //! | a match reported to a node | the node sends the work or returns the worker, or a link is replaced: the worker gets its credit back |
+//! | a match reported by a node | the shard answers it, the worker leaves that node, or a link is replaced |
 //!
 //! Both ends of a link drop their records on the same events, so neither waits for what the other
 //! has lost.
@@ -43,6 +44,9 @@ pub(super) struct Neighbours {
     passed: BTreeMap<String, BTreeMap<(ShardId, RunId, Work), Offer>>,
     /// Matches of workers of this node, reported to a node that has not answered yet.
     lent: BTreeMap<String, BTreeMap<(RunId, Work, SessionId), Lent>>,
+    /// Matches of remote workers that the shard has not answered yet. The node that made a match waits
+    /// for the answer, also when the worker has moved since.
+    borrowed: BTreeMap<SessionId, Vec<Borrowed>>,
 }
 
 /// Matches of one worker with one piece of work; a shard that was reset may offer the work twice.
@@ -51,6 +55,13 @@ struct Lent {
     offer: Offer,
     worker: Worker,
     count: usize,
+}
+
+/// A match of a remote worker, and the node that made it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Borrowed {
+    pub(super) node: String,
+    pub(super) offer: Offer,
 }
 
 /// Credit that a node has to lend.
@@ -96,6 +107,7 @@ impl Neighbours {
             early: BTreeMap::new(),
             passed: BTreeMap::new(),
             lent: BTreeMap::new(),
+            borrowed: BTreeMap::new(),
         }
     }
 
@@ -169,6 +181,7 @@ impl Neighbours {
     /// A worker has left a node. Returns whether it is at another one, as far as is known here.
     pub(super) fn left(&mut self, session: &SessionId, node: &str) -> bool {
         let elsewhere = self.home_of(session).is_some_and(|home| home != node);
+        self.keep_borrowed(session, |borrowed| borrowed.node != node);
         if let Some(homes) = self.homes.get_mut(session) {
             homes.retain(|home| home != node);
             if homes.is_empty() {
@@ -178,8 +191,9 @@ impl Neighbours {
         elsewhere
     }
 
-    /// A worker connected to this node. Returns whether it was elsewhere.
+    /// A worker connected to this node, and the others learn of it. Returns whether it was elsewhere.
     pub(super) fn came_home(&mut self, session: &SessionId) -> bool {
+        self.borrowed.remove(session);
         self.homes.remove(session).is_some()
     }
 
@@ -255,6 +269,40 @@ impl Neighbours {
         true
     }
 
+    /// A node reported a match of one of its workers.
+    pub(super) fn borrowed(&mut self, node: &str, offer: Offer, session: SessionId) {
+        let borrowed = Borrowed { node: node.to_owned(), offer };
+        self.borrowed.entry(session).or_default().push(borrowed);
+    }
+
+    /// A shard answers a match. Returns the match if another node made it; of two equal ones, that of
+    /// the node where the worker is.
+    pub(super) fn take_borrowed(
+        &mut self,
+        run: RunId,
+        work: Work,
+        session: &SessionId,
+    ) -> Option<Borrowed> {
+        let home = self.home_of(session).cloned();
+        let matches = self.borrowed.get_mut(session)?;
+        let equal = |borrowed: &Borrowed| (borrowed.offer.run, borrowed.offer.work) == (run, work);
+        let at_home =
+            |borrowed: &Borrowed| equal(borrowed) && home.as_ref() == Some(&borrowed.node);
+        let index = matches.iter().position(at_home).or_else(|| matches.iter().position(equal))?;
+        let taken = matches.remove(index);
+        self.keep_borrowed(session, |_| true);
+        Some(taken)
+    }
+
+    fn keep_borrowed(&mut self, session: &SessionId, keep: impl Fn(&Borrowed) -> bool) {
+        if let Some(matches) = self.borrowed.get_mut(session) {
+            matches.retain(keep);
+            if matches.is_empty() {
+                self.borrowed.remove(session);
+            }
+        }
+    }
+
     /// The stream of a local worker has ended: its credit is gone.
     pub(super) fn forget_lent(&mut self, session: &SessionId) {
         for lent in self.lent.values_mut() {
@@ -274,6 +322,10 @@ impl Neighbours {
             !homes.is_empty()
         });
         self.early.remove(node);
+        self.borrowed.retain(|_, matches| {
+            matches.retain(|borrowed| borrowed.node != node);
+            !matches.is_empty()
+        });
         let lent = self.lent.remove(node).unwrap_or_default().into_values();
         let lent = lent
             .flat_map(|Lent { offer, worker, count }| std::iter::repeat_n((offer, worker), count));

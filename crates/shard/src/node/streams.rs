@@ -33,8 +33,13 @@ impl<S: Clone> Node<S> {
         self.broadcast(&PeerMessage::SessionCame(session));
     }
 
+    /// The driver ends a stream when the reports that it carried are answered or dropped. If this node
+    /// has ended the stream itself, they may have presented attempts since: the session is lost again,
+    /// unless its worker is back, here or elsewhere.
     pub(super) fn stream_ended(&mut self, session: &SessionId, stream: u64) {
-        if self.is_open(session, stream) {
+        let nowhere =
+            !self.streams.contains_key(session) && self.neighbours.home_of(session).is_none();
+        if nowhere || self.is_open(session, stream) {
             self.streams.remove(session);
             self.lose(session);
             self.broadcast(&PeerMessage::SessionLost(session.clone()));

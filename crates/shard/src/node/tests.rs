@@ -248,6 +248,34 @@ fn work_that_nobody_waits_for_goes_back_and_other_work_of_the_worker_still_comes
     assert!(world.hear(query(2, "near"))[0].starts_with("give near"));
 }
 
+/// Else the node that lent the worker waits for ever for the credit.
+#[test]
+fn the_answer_to_a_match_goes_to_the_node_that_made_it_though_the_worker_seems_to_be_elsewhere() {
+    let mut world = World::new();
+    world.tell(NodeInput::Linked("slow".into()));
+    for number in [1, 2, 3] {
+        world.tell(NodeInput::Serve(shard(number)));
+    }
+    let lent = |number| Offer { work: Work::Query(1), ..offer("query", number) };
+    for number in [1, 2] {
+        let matched = world.hear(PeerMessage::Matched(lent(number), worker("mover")));
+        assert_eq!(matched, [format!("{number}: mover takes query")]);
+    }
+    // The worker was at another node before, whose word comes late.
+    let late = PeerMessage::Matched(lent(3), worker("mover"));
+    let late = world.tell(NodeInput::Received("slow".into(), late));
+    assert_eq!(late, ["shards: lost mover", "3: mover takes query"]);
+    let failed = world.tell(NodeInput::Unmatched(lent(1), worker("mover")));
+    assert_eq!(failed, ["far: unmatched mover"]);
+    let PeerMessage::Dispatch(taker, work) = query(2, "mover") else { panic!("it is work") };
+    let sent = world.tell(NodeInput::Dispatch(taker, work));
+    assert_eq!(sent[0], "far: unmatched mover");
+    assert!(sent[1].starts_with("slow: Dispatch"), "{sent:?}");
+    let PeerMessage::Dispatch(taker, work) = query(3, "mover") else { panic!("it is work") };
+    let sent = world.tell(NodeInput::Dispatch(taker, work));
+    assert!(sent.len() == 1 && sent[0].starts_with("slow: Dispatch"), "{sent:?}");
+}
+
 #[test]
 fn work_that_was_passed_on_is_offered_again_when_a_link_ends() {
     for end in [NodeInput::Unlinked("far".into()), NodeInput::LinkClosed("far".into())] {
@@ -304,6 +332,20 @@ fn a_stream_that_was_replaced_says_nothing_any_more() {
     world.tell(NodeInput::Withdraw { session: "worker".into(), stream: 2 });
     assert_eq!(world.node.credits_of(&queue(), &"worker".into()), 0);
     assert_eq!(world.tell(ended(2)), ["shards: lost worker", "far: lost worker"]);
+}
+
+/// A stream whose end the node has begun still carries reports, which may present attempts.
+#[test]
+fn the_end_of_a_stream_that_the_node_has_ended_is_told_again_unless_its_worker_is_back() {
+    let mut world = World::new();
+    let ended = |stream| NodeInput::StreamEnded { session: "worker".into(), stream };
+    world.connect("worker", 1);
+    world.tell(NodeInput::EndStreams);
+    assert_eq!(world.tell(ended(1)), ["shards: lost worker", "far: lost worker"]);
+    world.connect("worker", 2);
+    assert!(world.tell(ended(1)).is_empty());
+    world.hear(PeerMessage::SessionCame("worker".into()));
+    assert!(world.tell(ended(2)).is_empty(), "the other node will tell its end");
 }
 
 #[test]
