@@ -6,6 +6,7 @@
 //! | events up to the TaskStarted | copied as they are; only RunStarted is written anew |
 //! | the end of that task | TaskFailed, cause Reset |
 //! | later signals and updates | follow in their order, unless they are to be dropped |
+//! | updates that code rejected in a copied task | stay rejected, if the history has them |
 //! | answers of other workflows to what was copied | follow in their order |
 //! | open timers | are armed with their due times; those that have passed fire |
 //! | pending activities | are scheduled again, as first attempts, with new time limits |
@@ -18,8 +19,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Context, Decision, Phase, Refusal, Reply, ResetPoint, Run, Status, Touch, buffer, close,
-    draft::Draft, reset_point::TaskPlace, task,
+    Context, Decision, KnownUpdate, Phase, Refusal, Reply, ResetPoint, Run, Status, Touch, buffer,
+    close, draft::Draft, reset_point::TaskPlace, task,
 };
 use crate::{
     codec,
@@ -95,7 +96,8 @@ pub fn reset(base: &mut Run, context: &Context<'_>, asked: ResetRun) -> Result<R
     let ended = end_base(base, context, &asked, reset);
     let later = later.iter().map(|event| &event.body).chain(ended.records.iter().filter_map(body));
     let inputs = inputs(&run, later, asked.reapply);
-    let decision = go_on(&mut run, context, &asked, (place, paused), inputs);
+    let rejected = rejections(base, &run, &events);
+    let decision = go_on(&mut run, context, &asked, (place, paused), (inputs, rejected));
     run.touch_everything();
     Ok(ResetDone { base: ended, run, copied, decision })
 }
@@ -245,13 +247,32 @@ fn inputs<'a>(run: &Run, later: impl Iterator<Item = &'a Body>, reapply: Reapply
     inputs
 }
 
+/// The rejections by copied tasks. A task that completes has judged every update that was in history
+/// before it.
+fn rejections(base: &Run, run: &Run, events: &[&Event]) -> Vec<Note> {
+    let judged = events.iter().take_while(|event| event.number < run.completed);
+    let updates = judged.filter_map(|event| match &event.body.fact {
+        Fact::UpdateAdmitted(admitted) => Some(&admitted.update),
+        _ => None,
+    });
+    let rejected =
+        updates.filter_map(|update| match (run.updates.get(update), base.updates.get(update)) {
+            (Some(KnownUpdate::Admitted(_)), Some(KnownUpdate::Rejected { failure, .. })) => {
+                let (update, failure) = (update.clone(), failure.clone());
+                Some(Note::UpdateRejected { update, failure })
+            }
+            _ => None,
+        });
+    rejected.collect()
+}
+
 /// Ends the copied task, takes the inputs, and schedules the task that shows them to code.
 fn go_on(
     run: &mut Run,
     context: &Context<'_>,
     asked: &ResetRun,
     (place, paused): (TaskPlace, bool),
-    inputs: Vec<Body>,
+    (inputs, rejected): (Vec<Body>, Vec<Note>),
 ) -> Decision {
     let mut draft = Draft::new(run, context);
     let message = format!("the run was reset to this task: {}", asked.reason);
@@ -272,6 +293,9 @@ fn go_on(
         });
     } else if draft.run.paused && !paused {
         draft.event(RunUnpaused { reason: "reset".into(), identity, key: None });
+    }
+    for note in rejected {
+        draft.note(note);
     }
     for input in inputs {
         draft.body(input);

@@ -165,6 +165,26 @@ fn later_updates_are_admitted_again() {
     assert_eq!(dropped.update("u"), Stage::CompletedIn(run_id(1)));
 }
 
+/// A rejection is no event. It counts as long as the task in which code rejected the update is copied.
+#[test]
+fn an_update_that_was_carried_over_and_rejected_stays_rejected() {
+    let mut world = World::after([timer("t", 60)]);
+    world.update("u");
+    world.task([accept("u"), complete_update("u")]);
+    let mut new = reset(&mut world, ResetPoint::FirstTask);
+    new.task([reject("u")]);
+    new.signal("later");
+    new.task([]);
+    let mut again = reset(&mut new, ResetPoint::LastTask);
+    assert_eq!(again.update("u"), Stage::Rejected(failure("no")));
+    again.check_every_snapshot();
+
+    let mut new = reset(&mut world, ResetPoint::FirstTask);
+    new.task([reject("u")]);
+    let mut again = reset(&mut new, ResetPoint::LastTask);
+    assert_eq!(again.update("u"), Stage::Admitted, "the code judges it again");
+}
+
 #[test]
 fn timers_keep_their_due_time_and_activities_begin_again() {
     let mut world = World::after([timer("t", 60), activity("a")]);

@@ -223,9 +223,10 @@ pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, (RawP
     }
 }
 
-/// A text that no other signal has, to detect a signal that arrives twice.
+/// A text that no other signal has, to detect a signal that arrives twice. Code that runs again after
+/// a reset has the same ids, and another time.
 pub(super) fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
-    RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
+    RawPayload(Payload::new(format!("{} {} {}", ctx.run_id(), ctx.uuid(), ctx.now())))
 }
 
 pub(super) fn text(payload: &RawPayload) -> String {
