@@ -251,9 +251,9 @@ fn inputs<'a>(run: &Run, later: impl Iterator<Item = &'a Body>, reapply: Reapply
 /// before it.
 fn rejections(base: &Run, run: &Run, events: &[&Event]) -> Vec<Note> {
     let judged = events.iter().take_while(|event| event.number < run.completed);
-    let updates = judged.filter_map(|event| match &event.body.fact {
-        Fact::UpdateAdmitted(admitted) => Some(&admitted.update),
-        _ => None,
+    let updates = judged.filter_map(|event| {
+        let Fact::UpdateAdmitted(admitted) = &event.body.fact else { return None };
+        Some(&admitted.update)
     });
     let rejected =
         updates.filter_map(|update| match (run.updates.get(update), base.updates.get(update)) {
