@@ -59,7 +59,7 @@ impl Engine {
         self.searching(filter.clone(), Purpose::Count).await?;
         let known = |batches: &[Batch]| -> Result<Option<Batch>, CallError> {
             match batches.iter().find(|batch| batch.spec.id == spec.id) {
-                Some(batch) if batch.spec == spec => Ok(Some(batch.clone())),
+                Some(batch) if batch.is_of(&spec) => Ok(Some(batch.clone())),
                 Some(_) => {
                     let problem =
                         format!("{:?} is the id of another batch: choose another", spec.id);
@@ -114,7 +114,7 @@ impl Engine {
             let batch = batch.ok_or(CallError::NotFound)?;
             let running = batch.running();
             if running {
-                (batch.state, batch.ended_at) = (BatchState::Stopped, Some(now));
+                batch.end(BatchState::Stopped, now);
             }
             Ok((running, batch.clone()))
         });
@@ -306,7 +306,7 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
             batch.position = Some(BatchPosition { started_at, run });
         }
         if listed.next.is_none() && batch.running() {
-            (batch.state, batch.ended_at) = (BatchState::Completed, Some(now));
+            batch.end(BatchState::Completed, now);
         }
     });
     let Some(batch) = gone_on.await?.filter(Batch::running) else { return Ok(false) };
@@ -365,10 +365,10 @@ async fn running(engine: &Engine) -> Result<Vec<(NamespaceId, Batch)>, CallError
     let rows = rows.map_err(|error| engine.unreadable(&error))?;
     let mut running = Vec::new();
     for row in rows {
-        let Some(namespace) = row.name.strip_prefix(REGISTRY_PREFIX) else { continue };
+        let Some(namespace) = Batch::namespace_of(&row.name) else { continue };
         let others = |batch: &Batch| batch.running() && batch.driver != engine.node.owner;
         let batches = read(&row)?.into_iter().filter(others);
-        running.extend(batches.map(|batch| (NamespaceId::from(namespace), batch)));
+        running.extend(batches.map(|batch| (namespace.clone(), batch)));
     }
     Ok(running)
 }
