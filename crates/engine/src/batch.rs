@@ -5,12 +5,12 @@
 //! A batch belongs to the process that its row names. If that process is gone, another one takes the
 //! batch over: at its start if it is alone, or when the row has not changed for a while.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{
     batch::{
-        Batch, BatchPosition, BatchSpec, BatchState, Batches, KEPT_MAX, ListBatches,
-        REGISTRY_PREFIX, RUNNING_MAX, StartBatch, StopBatch,
+        Batch, BatchPosition, BatchSpec, BatchState, Batches, KEPT_MAX, ListBatches, RUNNING_MAX,
+        StartBatch, StopBatch,
     },
     codec,
     ids::{NamespaceId, WorkflowKey},
@@ -21,12 +21,13 @@ use abide_core::{
 };
 use abide_store::rows::RegistryRow;
 use futures_util::{StreamExt as _, stream};
-use tokio::{sync::oneshot, task::JoinSet, time::Instant};
+use tokio::{sync::oneshot, time::Instant};
 
 use self::driven::BatchName;
-pub(crate) use self::driven::Driven;
-use crate::{Engine, clock::since_boot, engine::stopped, search::Purpose, turns};
+pub(crate) use self::{adopt::adopt, driven::Driven};
+use crate::{Engine, engine::stopped, search::Purpose, turns};
 
+mod adopt;
 mod driven;
 
 /// How often a change of the row is tried again that others overtook.
@@ -40,13 +41,6 @@ const IN_FLIGHT: usize = 8;
 
 /// How often an action is tried that fails for the moment.
 const ATTEMPTS: u32 = 10;
-
-/// How often a node of a cluster looks for batches whose process is gone, in leases.
-const LOOK: u32 = 2;
-
-/// How long a batch must stay the same until its process counts as gone, in leases: a page takes less, and
-/// two processes at the same batch do no harm.
-const SILENCE: u32 = 6;
 
 /// How long a batch waits after an error, and an engine that looks for batches.
 const RETRY: Duration = Duration::from_secs(1);
@@ -360,61 +354,4 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
     let least = Duration::from_secs(1) * runs / batch.spec.rate.max(1);
     tokio::time::sleep_until(begun + least).await;
     Ok(true)
-}
-
-/// Looks for batches whose process is gone, and carries them out.
-pub(crate) async fn adopt(engine: Engine) {
-    let engine = Arc::new(engine);
-    engine.ready().await;
-    let lease = engine.node.cluster.as_ref().map(|cluster| cluster.lease);
-    let mut driven = JoinSet::new();
-    // What each batch of others was like, and since when.
-    let mut seen: BTreeMap<(NamespaceId, String), (Batch, Duration)> = BTreeMap::new();
-    while !engine.stopping() {
-        match running(&engine).await {
-            Ok(batches) => {
-                seen.retain(|name, _| {
-                    batches
-                        .iter()
-                        .any(|(namespace, batch)| (namespace, &batch.spec.id) == (&name.0, &name.1))
-                });
-                for (namespace, batch) in batches {
-                    let name = (namespace.clone(), batch.spec.id.clone());
-                    let entry = seen.entry(name).or_insert_with(|| (batch.clone(), since_boot()));
-                    if entry.0 != batch {
-                        *entry = (batch.clone(), since_boot());
-                    }
-                    let silent =
-                        since_boot().saturating_sub(entry.1) >= lease.unwrap_or_default() * SILENCE;
-                    if (silent || engine.is_gone(&batch.driver))
-                        && engine.take_over(&namespace, &batch).await.unwrap_or(false)
-                    {
-                        driven.spawn(drive(Arc::clone(&engine), (namespace, batch.spec.id)));
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%error, "cannot look for batches"),
-        }
-        while driven.try_join_next().is_some() {}
-        // The batches of an engine that is alone have no other process.
-        let Some(lease) = lease else {
-            while driven.join_next().await.is_some() {}
-            return;
-        };
-        tokio::time::sleep(lease * LOOK).await;
-    }
-}
-
-/// The running batches of other processes.
-async fn running(engine: &Engine) -> Result<Vec<(NamespaceId, Batch)>, CallError> {
-    let rows = engine.node.store.registry(REGISTRY_PREFIX.to_owned()).await;
-    let rows = rows.map_err(|error| engine.unreadable(&error))?;
-    let mut running = Vec::new();
-    for row in rows {
-        let Some(namespace) = Batch::namespace_of(&row.name) else { continue };
-        let others = |batch: &Batch| batch.running() && batch.driver != engine.node.owner;
-        let batches = read(&row)?.into_iter().filter(others);
-        running.extend(batches.map(|batch| (namespace.clone(), batch)));
-    }
-    Ok(running)
 }

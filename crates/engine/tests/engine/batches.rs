@@ -2,9 +2,10 @@
 //! to the store and to the engine.
 
 use std::{
+    future::ready,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +16,10 @@ use abide_core::{
 };
 use abide_engine::{Engine, Options};
 use abide_store::{
-    CommitError, Pending, Store, forward::Forward, memory::MemoryStore, rows::RegistryRow,
+    CommitError, Pending, ReadError, Store,
+    forward::{Forward, Read},
+    memory::MemoryStore,
+    rows::RegistryRow,
 };
 use futures_util::future::join_all;
 use tokio::sync::{Semaphore, watch};
@@ -35,6 +39,9 @@ struct UncertainStore {
     next: AtomicU8,
     late: Mutex<Option<RegistryRow>>,
     answers: Semaphore,
+    /// Whether reads of the registry fail, and how many did.
+    broken: AtomicBool,
+    failed: watch::Sender<u64>,
     /// Number of rows of the registry that were written.
     written: watch::Sender<u64>,
 }
@@ -46,6 +53,8 @@ impl UncertainStore {
             next: AtomicU8::new(WRITTEN),
             late: Mutex::default(),
             answers: Semaphore::new(0),
+            broken: AtomicBool::new(false),
+            failed: watch::Sender::default(),
             written: watch::Sender::default(),
         })
     }
@@ -64,6 +73,14 @@ impl UncertainStore {
 impl Forward for UncertainStore {
     fn target(&self) -> &dyn Store {
         &self.kept
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: Read, answer: Pending<'a, T>) -> Pending<'a, T> {
+        if read == Read::Registry && self.broken.load(Ordering::SeqCst) {
+            self.failed.send_modify(|number| *number += 1);
+            return Box::pin(ready(Err(ReadError::Unavailable("the disk is gone".into()))));
+        }
+        answer
     }
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
@@ -126,6 +143,16 @@ async fn ended(engine: &Engine, store: &UncertainStore, id: &str) -> Batch {
     tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the batch is carried out")
 }
 
+/// Starts a batch, and goes when it is written.
+async fn leave_before_the_answer(engine: &Engine, store: &UncertainStore) {
+    store.next(WRITTEN_AND_HELD);
+    let mut written = store.written.subscribe();
+    tokio::select! {
+        answer = ask(engine, terminate("b")) => panic!("the store has not answered: {answer:?}"),
+        changed = written.changed() => changed.expect("the store is there"),
+    }
+}
+
 fn check_complete(batch: &Batch) {
     let Batch { state, total, done, failed, .. } = batch;
     assert_eq!((state, *total, *done, *failed), (&BatchState::Completed, RUNS, RUNS, 0));
@@ -135,12 +162,7 @@ fn check_complete(batch: &Batch) {
 async fn a_batch_is_carried_out_if_its_caller_is_gone_before_the_answer() {
     let store = UncertainStore::new();
     let engine = engine(&store).await;
-    store.next(WRITTEN_AND_HELD);
-    let mut written = store.written.subscribe();
-    tokio::select! {
-        answer = ask(&engine, terminate("b")) => panic!("the store has not answered: {answer:?}"),
-        changed = written.changed() => changed.expect("the store is there"),
-    }
+    leave_before_the_answer(&engine, &store).await;
     store.answers.add_permits(1);
     check_complete(&ended(&engine, &store, "b").await);
     engine.shutdown().await;
@@ -185,6 +207,38 @@ async fn repeats_before_the_first_answer_are_the_same_batch() {
     };
     let (first, ()) = tokio::join!(ask(&engine, terminate("b")), repeats);
     first.unwrap();
+    check_complete(&ended(&engine, &store, "b").await);
+    engine.shutdown().await;
+}
+
+/// Leaves a batch behind whose process is gone.
+async fn interrupted(store: &Arc<UncertainStore>) {
+    let engine = engine(store).await;
+    leave_before_the_answer(&engine, store).await;
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_goes_on_after_a_restart_during_which_it_could_not_be_read() {
+    let store = UncertainStore::new();
+    interrupted(&store).await;
+    store.broken.store(true, Ordering::SeqCst);
+    let mut failed = store.failed.subscribe();
+    let engine = Engine::start(Arc::clone(&store) as _, Options::default());
+    failed.changed().await.expect("the store is there");
+    store.broken.store(false, Ordering::SeqCst);
+    check_complete(&ended(&engine, &store, "b").await);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_cannot_be_read_does_not_keep_others_from_going_on() {
+    let store = UncertainStore::new();
+    let name = Batch::registry_name(&"another".into());
+    let row = RegistryRow { name, version: 1, value: vec![0xff; 9].into() };
+    assert!(store.kept.put_registry(row).await.unwrap());
+    interrupted(&store).await;
+    let engine = Engine::start(Arc::clone(&store) as _, Options::default());
     check_complete(&ended(&engine, &store, "b").await);
     engine.shutdown().await;
 }
