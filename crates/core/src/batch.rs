@@ -28,6 +28,12 @@ pub const RATE_DEFAULT: u32 = 100;
 /// The highest rate in runs per second: the actions of one batch must leave room for others.
 pub const RATE_MAX: u32 = 10_000;
 
+/// Bytes of an id: it is part of the key of each action.
+pub const ID_BYTES_MAX: usize = 200;
+
+/// Bytes of the input of a signal. The row holds it as long as the batch runs, and is written per page.
+pub const INPUT_BYTES_MAX: usize = 16 * 1024;
+
 /// What a batch does, and to which runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSpec {
@@ -102,10 +108,9 @@ pub enum BatchState {
 impl BatchSpec {
     /// Checks what can be checked without the store, and sets the default rate.
     pub fn checked(mut self, limits: &Limits) -> Result<Self, InvalidField> {
-        let fields = [("id", &self.id), ("reason", &self.reason), ("identity", &self.identity)];
-        for (field, text) in fields {
-            limits.check_length(field, text)?;
-        }
+        limits.check_length("reason", &self.reason)?;
+        limits.check_length("identity", &self.identity)?;
+        bounded("id", self.id.len(), ID_BYTES_MAX, "choose a shorter one")?;
         if self.id.is_empty() {
             return Err(InvalidField::new("id", "is empty: choose one, so that a repeat is known"));
         }
@@ -123,8 +128,11 @@ impl BatchSpec {
         }
         match &self.action {
             BatchAction::Signal { name, input } => {
-                limits.check_length("signal", name)?;
-                limits.check_size("input", crate::payload::size(input))?;
+                limits.check_name("signal", name)?;
+                let size = crate::payload::size(input);
+                limits.check_size("input", size)?;
+                let hint = "store the data elsewhere, and send where it is";
+                bounded("input", size.bytes, INPUT_BYTES_MAX, hint)?;
             }
             BatchAction::Reset { to: ResetPoint::Event(_), .. } => {
                 let problem =
@@ -137,6 +145,14 @@ impl BatchSpec {
             | BatchAction::Delete => {}
         }
         Ok(self)
+    }
+
+    /// Without the input of a signal, as a batch that has ended is kept.
+    pub fn without_input(mut self) -> Self {
+        if let BatchAction::Signal { input, .. } = &mut self.action {
+            input.clear();
+        }
+        self
     }
 
     /// The action on one run. To repeat it has no further effect.
@@ -168,6 +184,14 @@ impl BatchSpec {
     }
 }
 
+fn bounded(field: &'static str, size: usize, limit: usize, hint: &str) -> Result<(), InvalidField> {
+    if size <= limit {
+        return Ok(());
+    }
+    let problem = format!("has {size} bytes, the limit for a batch is {limit}; {hint}");
+    Err(InvalidField::new(field, problem))
+}
+
 impl BatchAction {
     /// Its name for people.
     pub const fn name(&self) -> &'static str {
@@ -182,13 +206,34 @@ impl BatchAction {
 }
 
 impl Batch {
-    /// The row of the registry that holds the batches of a namespace.
+    /// The row of the registry that holds the batches of a namespace. The registry is read by prefix: the
+    /// length keeps the name of one row from being the beginning of another's.
     pub fn registry_name(namespace: &NamespaceId) -> String {
-        format!("{REGISTRY_PREFIX}{namespace}")
+        format!("{REGISTRY_PREFIX}{}/{namespace}", namespace.as_str().len())
+    }
+
+    /// The namespace whose batches the row with this name holds.
+    pub fn namespace_of(registry_name: &str) -> Option<NamespaceId> {
+        let (_, namespace) = registry_name.strip_prefix(REGISTRY_PREFIX)?.split_once('/')?;
+        Some(namespace.into())
     }
 
     pub const fn running(&self) -> bool {
         matches!(self.state, BatchState::Running)
+    }
+
+    /// Whether a request with this specification is a repeat of the one that started the batch.
+    pub fn is_of(&self, spec: &BatchSpec) -> bool {
+        match self.running() {
+            true => self.spec == *spec,
+            false => self.spec == spec.clone().without_input(),
+        }
+    }
+
+    /// Ends it. The input of its signal is needed no longer.
+    pub fn end(&mut self, state: BatchState, at: Timestamp) {
+        (self.state, self.ended_at) = (state, Some(at));
+        self.spec = self.spec.clone().without_input();
     }
 
     /// Counts a run that refused the action.
@@ -251,17 +296,65 @@ mod tests {
         assert_eq!(spec().checked(&Limits::default()).unwrap().rate, RATE_DEFAULT);
         assert!(refused(BatchSpec { query: " ".into(), ..spec() }).contains("WorkflowType"));
         assert!(refused(BatchSpec { id: String::new(), ..spec() }).contains("choose one"));
-        assert!(refused(BatchSpec { id: "x".repeat(5000), ..spec() }).contains("id"));
+        let long = refused(BatchSpec { id: "x".repeat(201), ..spec() });
+        assert_eq!(long, "id has 201 bytes, the limit for a batch is 200; choose a shorter one");
         assert!(refused(BatchSpec { rate: 10_001, ..spec() }).contains("10000"));
         let to = ResetPoint::Event(4);
         let action = BatchAction::Reset { to, drop_signals: false, drop_updates: false };
         assert!(refused(BatchSpec { action, ..spec() }).contains("each run has others"));
     }
 
+    fn signal(name: &str, bytes: usize) -> BatchSpec {
+        let input = vec![crate::payload::Payload::new(vec![7; bytes])];
+        BatchSpec { action: BatchAction::Signal { name: name.into(), input }, ..spec() }
+    }
+
     #[test]
-    fn only_the_first_failures_are_kept() {
-        let mut batch = Batch {
-            spec: spec(),
+    fn a_signal_needs_a_name_and_a_small_input() {
+        let limits = Limits::default();
+        assert!(signal("paid", 16_000).checked(&limits).is_ok());
+        let large = refused(signal("paid", 17_000));
+        assert!(large.starts_with("input has 170"), "{large}");
+        assert!(large.contains("limit for a batch is 16384; store the data elsewhere"), "{large}");
+        assert_eq!(refused(signal("", 1)), "signal is empty");
+    }
+
+    #[test]
+    fn the_longest_id_makes_a_key_that_every_run_accepts() {
+        let limits = Limits::default();
+        let spec = BatchSpec { id: "x".repeat(ID_BYTES_MAX), ..signal("paid", 1) };
+        let spec = spec.checked(&limits).unwrap();
+        let workflow = WorkflowKey { namespace: "n".into(), workflow: "w".into() };
+        let RunOperation::Signal(operation) = spec.operation(workflow, RunId::MIN) else {
+            panic!("it is a signal")
+        };
+        let key = operation.signal.key.unwrap();
+        limits.check_name("key", key.as_str()).unwrap();
+    }
+
+    #[test]
+    fn a_batch_that_has_ended_keeps_no_input_and_knows_its_request() {
+        let spec = signal("paid", 9);
+        let mut batch = batch(spec.clone());
+        assert!(batch.is_of(&spec) && !batch.is_of(&signal("paid", 8)));
+        batch.end(BatchState::Stopped, Timestamp::EPOCH);
+        assert_eq!(batch.spec.action, BatchAction::Signal { name: "paid".into(), input: vec![] });
+        assert!(batch.is_of(&spec) && !batch.is_of(&signal("sent", 9)));
+    }
+
+    #[test]
+    fn no_row_is_read_with_that_of_another_namespace() {
+        let name = |namespace: &str| Batch::registry_name(&namespace.into());
+        let names = ["a", "ab", "a/b", "1/a", "2/ab"];
+        for (one, other) in names.iter().flat_map(|one| names.map(|other| (*one, other))) {
+            assert_eq!(name(other).starts_with(&name(one)), one == other, "{one} {other}");
+        }
+        assert_eq!(Batch::namespace_of(&name("1/a")), Some("1/a".into()));
+    }
+
+    fn batch(spec: BatchSpec) -> Batch {
+        Batch {
+            spec,
             state: BatchState::Running,
             started_at: Timestamp::EPOCH,
             ended_at: None,
@@ -272,7 +365,12 @@ mod tests {
             position: None,
             driver: String::new(),
             beat: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn only_the_first_failures_are_kept() {
+        let mut batch = batch(spec());
         for _ in 0..100 {
             batch.fail("w".into(), RunId::MIN, &"x".repeat(1000));
         }

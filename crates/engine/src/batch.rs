@@ -5,12 +5,12 @@
 //! A batch belongs to the process that its row names. If that process is gone, another one takes the
 //! batch over: at its start if it is alone, or when the row has not changed for a while.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{
     batch::{
-        Batch, BatchPosition, BatchState, Batches, KEPT_MAX, ListBatches, REGISTRY_PREFIX,
-        RUNNING_MAX, StartBatch, StopBatch,
+        Batch, BatchPosition, BatchSpec, BatchState, Batches, KEPT_MAX, ListBatches, RUNNING_MAX,
+        StartBatch, StopBatch,
     },
     codec,
     ids::{NamespaceId, WorkflowKey},
@@ -21,9 +21,14 @@ use abide_core::{
 };
 use abide_store::rows::RegistryRow;
 use futures_util::{StreamExt as _, stream};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::oneshot, time::Instant};
 
-use crate::{Engine, clock::since_boot, search::Purpose, turns};
+use self::driven::BatchName;
+pub(crate) use self::{adopt::adopt, driven::Driven};
+use crate::{Engine, engine::stopped, search::Purpose, turns};
+
+mod adopt;
+mod driven;
 
 /// How often a change of the row is tried again that others overtook.
 const TRIES: usize = 50;
@@ -37,12 +42,8 @@ const IN_FLIGHT: usize = 8;
 /// How often an action is tried that fails for the moment.
 const ATTEMPTS: u32 = 10;
 
-/// How often a node of a cluster looks for batches whose process is gone, in leases.
-const LOOK: u32 = 2;
-
-/// How long a batch must stay the same until its process counts as gone, in leases: a page takes less, and
-/// two processes at the same batch do no harm.
-const SILENCE: u32 = 6;
+/// How long a batch waits after an error, and an engine that looks for batches.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl Engine {
     pub(crate) async fn start_batch(
@@ -57,23 +58,16 @@ impl Engine {
             ..RunFilter::default()
         };
         self.searching(filter.clone(), Purpose::Count).await?;
-        let known = |batches: &[Batch]| -> Result<Option<Batch>, CallError> {
-            match batches.iter().find(|batch| batch.spec.id == spec.id) {
-                Some(batch) if batch.spec == spec => Ok(Some(batch.clone())),
-                Some(_) => {
-                    let problem =
-                        format!("{:?} is the id of another batch: choose another", spec.id);
-                    Err(InvalidField::new("id", problem).into())
-                }
-                None => Ok(None),
+        if let Some(batch) = known(&self.batches_of(&namespace).await?.0, &spec)? {
+            if batch.running() && batch.driver == self.node.owner {
+                let name = (namespace, spec.id.clone());
+                self.in_background(|engine| drive(engine, name)).await?;
             }
-        };
-        if let Some(batch) = known(&self.batches_of(&namespace).await?.0)? {
             return Ok(Batches(vec![batch]));
         }
         let total = self.count_runs(CountRuns { filter }).await?.0;
         let batch = Batch {
-            spec: spec.clone(),
+            spec,
             state: BatchState::Running,
             started_at: self.now(),
             ended_at: None,
@@ -85,22 +79,23 @@ impl Engine {
             driver: self.node.owner.clone(),
             beat: 0,
         };
-        let started = self.change_batches(&namespace, |batches| {
-            if let Some(batch) = known(batches)? {
-                return Ok((false, batch));
-            }
-            make_room(batches)?;
-            batches.push(batch.clone());
-            Ok((true, batch.clone()))
-        });
-        let started = started.await?;
-        if started.running() && started.driver == self.node.owner && started.beat == 0 {
-            let engine = Arc::new(self.handle());
-            let mut background = self.background.lock().await;
-            while background.try_join_next().is_some() {}
-            background.spawn(drive(engine, namespace, started.spec.id.clone()));
+        let (answer, started) = oneshot::channel();
+        self.in_background(|engine| begin(engine, namespace, batch, answer)).await?;
+        Ok(Batches(vec![started.await.map_err(|_| stopped())??]))
+    }
+
+    /// Starts a task that goes on if the caller is gone, and ends with the engine.
+    async fn in_background<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        task: impl FnOnce(Arc<Engine>) -> F,
+    ) -> Result<(), CallError> {
+        let mut background = self.background.lock().await;
+        if self.stopping() {
+            return Err(stopped());
         }
-        Ok(Batches(vec![started]))
+        while background.try_join_next().is_some() {}
+        background.spawn(task(Arc::new(self.handle())));
+        Ok(())
     }
 
     pub(crate) async fn stop_batch(
@@ -114,7 +109,7 @@ impl Engine {
             let batch = batch.ok_or(CallError::NotFound)?;
             let running = batch.running();
             if running {
-                (batch.state, batch.ended_at) = (BatchState::Stopped, Some(now));
+                batch.end(BatchState::Stopped, now);
             }
             Ok((running, batch.clone()))
         });
@@ -248,15 +243,60 @@ fn read(row: &RegistryRow) -> Result<Vec<Batch>, CallError> {
     codec::decode_batches(row.value.clone()).map_err(|error| CallError::NoAnswer(error.to_string()))
 }
 
-/// Carries out a batch until it has ended, or another process has it.
-async fn drive(engine: Arc<Engine>, namespace: NamespaceId, id: String) {
+/// The batch that an earlier request with this specification started.
+fn known(batches: &[Batch], spec: &BatchSpec) -> Result<Option<Batch>, CallError> {
+    match batches.iter().find(|batch| batch.spec.id == spec.id) {
+        Some(batch) if batch.is_of(spec) => Ok(Some(batch.clone())),
+        Some(_) => {
+            let problem = format!("{:?} is the id of another batch: choose another", spec.id);
+            Err(InvalidField::new("id", problem).into())
+        }
+        None => Ok(None),
+    }
+}
+
+/// Writes a batch, answers, and carries it out.
+async fn begin(
+    engine: Arc<Engine>,
+    namespace: NamespaceId,
+    batch: Batch,
+    answer: oneshot::Sender<Result<Batch, CallError>>,
+) {
+    let name = (namespace.clone(), batch.spec.id.clone());
+    let started = engine.change_batches(&namespace, |batches| {
+        if let Some(batch) = known(batches, &batch.spec)? {
+            return Ok((false, batch));
+        }
+        make_room(batches)?;
+        batches.push(batch.clone());
+        Ok((true, batch.clone()))
+    });
+    let started = started.await;
+    let own = match &started {
+        Ok(batch) => batch.running() && batch.driver == engine.node.owner,
+        // It may have been written all the same.
+        Err(error) => matches!(error, CallError::Unavailable(_)),
+    };
+    // The caller may be gone.
+    drop(answer.send(started));
+    if own {
+        drive(engine, name).await;
+    }
+}
+
+/// Carries out a batch until it has ended, or another process has it. Returns at once if a task of this
+/// process does so already.
+async fn drive(engine: Arc<Engine>, name: BatchName) {
+    let Some(mut driven) = engine.node.driven.begin(name) else { return };
+    let (namespace, id) = driven.name().clone();
     loop {
         match page(&engine, &namespace, &id).await {
             Ok(true) => {}
-            Ok(false) => return,
+            Ok(false) if driven.end() => return,
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(batch = id, %error, "a batch waits");
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::sleep(RETRY).await;
             }
         }
     }
@@ -306,7 +346,7 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
             batch.position = Some(BatchPosition { started_at, run });
         }
         if listed.next.is_none() && batch.running() {
-            (batch.state, batch.ended_at) = (BatchState::Completed, Some(now));
+            batch.end(BatchState::Completed, now);
         }
     });
     let Some(batch) = gone_on.await?.filter(Batch::running) else { return Ok(false) };
@@ -314,61 +354,4 @@ async fn page(engine: &Engine, namespace: &NamespaceId, id: &str) -> Result<bool
     let least = Duration::from_secs(1) * runs / batch.spec.rate.max(1);
     tokio::time::sleep_until(begun + least).await;
     Ok(true)
-}
-
-/// Looks for batches whose process is gone, and carries them out.
-pub(crate) async fn adopt(engine: Engine) {
-    let engine = Arc::new(engine);
-    engine.ready().await;
-    let lease = engine.node.cluster.as_ref().map(|cluster| cluster.lease);
-    let mut driven = JoinSet::new();
-    // What each batch of others was like, and since when.
-    let mut seen: BTreeMap<(NamespaceId, String), (Batch, Duration)> = BTreeMap::new();
-    while !engine.stopping() {
-        match running(&engine).await {
-            Ok(batches) => {
-                seen.retain(|name, _| {
-                    batches
-                        .iter()
-                        .any(|(namespace, batch)| (namespace, &batch.spec.id) == (&name.0, &name.1))
-                });
-                for (namespace, batch) in batches {
-                    let name = (namespace.clone(), batch.spec.id.clone());
-                    let entry = seen.entry(name).or_insert_with(|| (batch.clone(), since_boot()));
-                    if entry.0 != batch {
-                        *entry = (batch.clone(), since_boot());
-                    }
-                    let silent =
-                        since_boot().saturating_sub(entry.1) >= lease.unwrap_or_default() * SILENCE;
-                    if (silent || engine.is_gone(&batch.driver))
-                        && engine.take_over(&namespace, &batch).await.unwrap_or(false)
-                    {
-                        driven.spawn(drive(Arc::clone(&engine), namespace, batch.spec.id));
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%error, "cannot look for batches"),
-        }
-        while driven.try_join_next().is_some() {}
-        // The batches of an engine that is alone have no other process.
-        let Some(lease) = lease else {
-            while driven.join_next().await.is_some() {}
-            return;
-        };
-        tokio::time::sleep(lease * LOOK).await;
-    }
-}
-
-/// The running batches of other processes.
-async fn running(engine: &Engine) -> Result<Vec<(NamespaceId, Batch)>, CallError> {
-    let rows = engine.node.store.registry(REGISTRY_PREFIX.to_owned()).await;
-    let rows = rows.map_err(|error| engine.unreadable(&error))?;
-    let mut running = Vec::new();
-    for row in rows {
-        let Some(namespace) = row.name.strip_prefix(REGISTRY_PREFIX) else { continue };
-        let others = |batch: &Batch| batch.running() && batch.driver != engine.node.owner;
-        let batches = read(&row)?.into_iter().filter(others);
-        running.extend(batches.map(|batch| (NamespaceId::from(namespace), batch)));
-    }
-    Ok(running)
 }

@@ -503,7 +503,7 @@ impl<T> Drop for PendingCall<'_, T> {
     }
 }
 
-fn stopped() -> CallError {
+pub(crate) fn stopped() -> CallError {
     CallError::Unavailable("the engine has stopped".into())
 }
 

@@ -33,6 +33,7 @@ use tokio::sync::{
 };
 
 use crate::{
+    batch::Driven,
     clock::{Clock, Steps, since_boot},
     cluster::{Cluster, Membership},
     driver::Posted,
@@ -91,6 +92,8 @@ pub(crate) struct Node {
     pub(crate) counters: Counters,
     /// Current problems, for [`Health`].
     pub(crate) watch: Watch,
+    /// The batches that this process carries out.
+    pub(crate) driven: Driven,
     /// The cluster; none if the node is alone.
     pub(crate) cluster: Option<Cluster>,
     /// Channel to the driver of the lease.
@@ -141,6 +144,7 @@ impl Node {
             counting: Semaphore::new(COUNTING),
             owner: format!("{name}#{incarnation:016x}"),
             name,
+            driven: Driven::default(),
             cluster: membership.map(Cluster::new),
             lease,
             shards: RwLock::default(),

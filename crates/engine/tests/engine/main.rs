@@ -1,5 +1,6 @@
 //! The engine runs the real state machines on a real store. The test workers run interpreted programs.
 
+mod batches;
 mod cable;
 mod clocks;
 mod cluster;
