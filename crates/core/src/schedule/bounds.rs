@@ -13,6 +13,8 @@ pub struct ScheduleBounds {
     pub starts: usize,
     /// Times that one step considers: a shard does nothing else meanwhile.
     pub times: usize,
+    /// Steps of the searches for these, about one for each day that is looked at.
+    pub search_steps: u64,
     /// Backfills that are not finished.
     pub backfills: usize,
     /// Times of one backfill: they are counted when it is asked for.
@@ -30,6 +32,7 @@ impl Default for ScheduleBounds {
             running: 1_000,
             starts: 100,
             times: 1_000,
+            search_steps: 1_000_000,
             backfills: 10,
             backfill_times: 1_000,
             rows: 500,

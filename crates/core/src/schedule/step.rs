@@ -201,6 +201,14 @@ impl<'a> Step<'a> {
         self.budget > 0 && matches!(room, Room::Now)
     }
 
+    /// Whether further searches are left to the next step. The first one never is.
+    fn searched_enough(&mut self) -> bool {
+        let steps = self.times.as_ref().map_or(0, Times::steps);
+        let enough = steps > self.context.bounds.search_steps;
+        self.unfinished |= enough;
+        enough
+    }
+
     fn take_backfills(&mut self) {
         for backfill in &self.state.backfills {
             if let Some(rest) = self.take_backfill(*backfill) {
@@ -214,7 +222,10 @@ impl<'a> Step<'a> {
         let overlap = backfill.overlap;
         let policy = overlap.unwrap_or_else(|| self.state.schedule.overlap());
         loop {
-            let searched = self.times.as_ref()?.next_after(backfill.after);
+            if self.searched_enough() {
+                return Some(backfill);
+            }
+            let searched = self.times.as_mut()?.next_after(backfill.after);
             let nominal = match searched {
                 Search::Never => return None,
                 Search::Found(at) | Search::NoneUntil(at) if at > backfill.until => return None,
@@ -245,6 +256,9 @@ impl<'a> Step<'a> {
         let skip_to = just_before(too_late.saturating_sub(jitter));
         let counted = u64::try_from(self.context.bounds.times).unwrap_or(u64::MAX);
         while !self.state.paused && self.done.remaining != Some(0) {
+            if self.searched_enough() {
+                return;
+            }
             // After a long downtime the times that are too late are not all counted.
             if self.done.missed >= counted {
                 self.done.considered = self.done.considered.max(skip_to);
@@ -281,13 +295,13 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn next_time(&self) -> Search {
-        self.times.as_ref().map_or(Search::Never, |times| times.next_after(self.done.considered))
+    fn next_time(&mut self) -> Search {
+        self.times.as_mut().map_or(Search::Never, |times| times.next_after(self.done.considered))
     }
 
-    fn planned(&self, nominal: Timestamp) -> PlannedStart {
+    fn planned(&mut self, nominal: Timestamp) -> PlannedStart {
         let schedule = self.context.workflow.to_string();
-        let delayed = self.times.as_ref().map(|times| times.delayed(&schedule, nominal));
+        let delayed = self.times.as_mut().map(|times| times.delayed(&schedule, nominal));
         PlannedStart { nominal, at: delayed.unwrap_or(nominal), overlap: None, manual: false }
     }
 
@@ -306,7 +320,7 @@ impl<'a> Step<'a> {
     }
 
     /// Whether nothing will ever happen by itself, although something was to.
-    fn over(&self) -> bool {
+    fn over(&mut self) -> bool {
         let idle = self.open == 0 && self.done.waiting.is_empty() && self.done.backfills.is_empty();
         let ends = idle && !self.state.paused && self.done.next.is_none();
         ends && ended(&self.state.schedule, self.done.remaining, self.next_time())
@@ -324,7 +338,7 @@ impl ScheduleState {
         let due = idle && !self.paused && self.next.is_none() && self.wake_at <= now;
         due && {
             let times = self.schedule.spec.times().ok();
-            let next = times.map_or(Search::Never, |times| times.next_after(self.considered));
+            let next = times.map_or(Search::Never, |mut times| times.next_after(self.considered));
             ended(&self.schedule, self.schedule.remaining, next)
         }
     }
@@ -351,7 +365,7 @@ impl ScheduleState {
 
     /// Number of times that a backfill would make up for, at most `limit` and one more.
     pub(crate) fn backfilled(&self, from: Timestamp, to: Timestamp, limit: usize) -> usize {
-        let Ok(times) = self.schedule.spec.times() else { return 0 };
+        let Ok(mut times) = self.schedule.spec.times() else { return 0 };
         let found = times.some_after(just_before(from), limit + 1);
         found.iter().filter(|at| **at <= to).count()
     }
@@ -362,6 +376,6 @@ impl ScheduleState {
         let left = self.schedule.remaining.and_then(|left| usize::try_from(left).ok());
         let count = left.map_or(count, |left| count.min(left));
         let times = self.schedule.spec.times().ok();
-        times.map_or_else(Vec::new, |times| times.some_after(after, count))
+        times.map_or_else(Vec::new, |mut times| times.some_after(after, count))
     }
 }

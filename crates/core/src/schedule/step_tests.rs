@@ -258,6 +258,19 @@ fn what_bounds_leave_no_room_for_comes_later() {
 }
 
 #[test]
+fn searches_of_one_step_are_bounded_and_the_next_goes_on() {
+    let bounds = ScheduleBounds { search_steps: 30, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(schedule(Overlap::AllowAll), bounds, false);
+    rig.now = minutes(5);
+    assert_eq!(rig.step(), [1, 2]);
+    assert_eq!(rig.state.wake_at, rig.now);
+    assert_eq!(rig.settle(), [3, 4, 5]);
+    assert_eq!(rig.change(backfill(0, 3, Overlap::AllowAll)), [0, 1]);
+    assert_eq!(rig.settle(), [2, 3]);
+    assert_eq!((rig.state.wake_at, rig.state.backfills.len()), (minutes(6), 0));
+}
+
+#[test]
 fn a_trigger_starts_now_also_while_paused() {
     let mut rig = Rig::with(schedule(Overlap::Skip), ScheduleBounds::default(), true);
     assert_eq!(rig.state.wake_at, rig.now);
