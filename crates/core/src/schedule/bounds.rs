@@ -11,6 +11,12 @@ pub struct ScheduleBounds {
     pub running: usize,
     /// Starts of one step, which is one log row.
     pub starts: usize,
+    /// Bytes of what a schedule starts: each start has a copy of them.
+    pub run_bytes: usize,
+    /// Bytes of the starts of one step. One start is always allowed.
+    pub start_bytes: usize,
+    /// Bytes of the starts of all open runs, because a start is in memory until it is answered.
+    pub running_bytes: usize,
     /// Times that one step considers: a shard does nothing else meanwhile.
     pub times: usize,
     /// Steps of the searches for these, about one for each day that is looked at.
@@ -31,6 +37,9 @@ impl Default for ScheduleBounds {
             waiting: 100,
             running: 1_000,
             starts: 100,
+            run_bytes: 256 << 10,
+            start_bytes: 4 << 20,
+            running_bytes: 64 << 20,
             times: 1_000,
             search_steps: 1_000_000,
             backfills: 10,

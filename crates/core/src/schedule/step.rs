@@ -55,6 +55,9 @@ struct Step<'a> {
     done: ScheduleStepped,
     /// Number of open runs, those that this step starts included.
     open: usize,
+    /// Most starts of this step, and most open runs, by their number and their bytes.
+    starts_max: usize,
+    running_max: usize,
     /// How many times may still be considered.
     budget: usize,
     /// Whether there is more to do than one step may.
@@ -84,13 +87,17 @@ impl<'a> Step<'a> {
             skipped: 0,
             missed: 0,
         };
+        let bounds = context.bounds;
+        let each = state.schedule.start_bytes().max(1);
         Self {
             state,
             context,
+            starts_max: bounds.starts.min((bounds.start_bytes / each).max(1)),
+            running_max: bounds.running.min((bounds.running_bytes / each).max(1)),
             times: state.schedule.spec.times().ok(),
             done,
             open: state.running.len(),
-            budget: context.bounds.times,
+            budget: bounds.times,
             unfinished: false,
         }
     }
@@ -110,7 +117,10 @@ impl<'a> Step<'a> {
         match policy {
             Overlap::AllowAll => match self.room(Overlap::AllowAll) {
                 Room::Now => self.start(planned),
-                Room::Soon | Room::Later => self.done.waiting.push(planned),
+                room @ (Room::Soon | Room::Later) => {
+                    self.unfinished |= matches!(room, Room::Soon);
+                    self.done.waiting.push(planned);
+                }
             },
             _ if self.open == 0 && !others_wait => self.start(planned),
             Overlap::Skip => self.done.skipped += 1,
@@ -180,8 +190,8 @@ impl<'a> Step<'a> {
     fn room(&self, policy: Overlap) -> Room {
         let bounds = self.context.bounds;
         match policy {
-            Overlap::AllowAll if self.open >= bounds.running => Room::Later,
-            Overlap::AllowAll if self.done.started.len() >= bounds.starts => Room::Soon,
+            Overlap::AllowAll if self.open >= self.running_max => Room::Later,
+            Overlap::AllowAll if self.done.started.len() >= self.starts_max => Room::Soon,
             Overlap::BufferAll if self.open > 0 && self.done.waiting.len() >= bounds.waiting => {
                 Room::Later
             }

@@ -11,6 +11,7 @@ use crate::{
     event::{CancelMode, RunSpec},
     ids::{RunId, WorkflowKey},
     limits::Limits,
+    payload::Payload,
     time::Timestamp,
 };
 
@@ -40,6 +41,10 @@ fn schedule(overlap: Overlap) -> Schedule {
         pause_on_failure: false,
         remaining: None,
     }
+}
+
+fn of_bytes(count: usize) -> Vec<Payload> {
+    vec![Payload { data: vec![0; count].into(), ..Payload::default() }]
 }
 
 impl Rig {
@@ -258,6 +263,37 @@ fn what_bounds_leave_no_room_for_comes_later() {
 }
 
 #[test]
+fn starts_are_bounded_by_their_bytes() {
+    let mut large = schedule(Overlap::AllowAll);
+    large.run.input = of_bytes(1000);
+    let bounds =
+        ScheduleBounds { start_bytes: 2500, running_bytes: 5500, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(large.clone(), bounds.clone(), false);
+    rig.now = minutes(8);
+    assert_eq!(rig.step(), [1, 2]);
+    assert_eq!(rig.settle().len(), 3, "five are open");
+    assert_eq!(rig.completed(1), [6]);
+
+    // One always starts.
+    let bounds = ScheduleBounds { start_bytes: 1, running_bytes: 1, ..bounds };
+    let mut rig = Rig::with(large, bounds, false);
+    rig.now = minutes(2);
+    assert_eq!(rig.settle(), [1]);
+    assert_eq!(rig.completed(1), [2]);
+}
+
+#[test]
+fn what_waits_starts_in_steps_once_it_may_overlap() {
+    let bounds = ScheduleBounds { starts: 2, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(schedule(Overlap::BufferAll), bounds, false);
+    rig.now = minutes(6);
+    assert_eq!(rig.settle(), [1]);
+    let update = ScheduleChange::Updated(Box::new(schedule(Overlap::AllowAll)));
+    assert_eq!(rig.change(update), [2, 3]);
+    assert_eq!(rig.settle(), [4, 5, 6]);
+}
+
+#[test]
 fn searches_of_one_step_are_bounded_and_the_next_goes_on() {
     let bounds = ScheduleBounds { search_steps: 30, ..ScheduleBounds::default() };
     let mut rig = Rig::with(schedule(Overlap::AllowAll), bounds, false);
@@ -408,6 +444,9 @@ fn bad_schedules_are_refused_with_field_and_bound() {
     assert_eq!(refused(|bad| bad.run.queue.clear()), "queue is empty");
     let cron = refused(|bad| bad.run.cron = Some("@daily".into()));
     assert!(cron.starts_with("cron of the workflow does not go with a schedule"), "{cron}");
+    let large = refused(|bad| bad.run.input = of_bytes(300_000));
+    assert!(large.starts_with("workflow of the schedule takes 300"), "{large}");
+    assert!(large.contains("the limit is 262144") && large.contains("pass a reference"), "{large}");
     let window = refused(|bad| bad.catch_up = Some(Duration::from_secs(9)));
     assert_eq!(window, "catch-up window is 9s, not in 10s to 315360000s");
     let none = refused(|bad| bad.remaining = Some(0));
