@@ -224,6 +224,22 @@ fn it_can_be_deleted_and_created_again_and_what_it_started_goes_on() {
 }
 
 #[test]
+fn a_repeated_deletion_spares_a_schedule_that_was_created_since() {
+    let mut world = created(definition(Overlap::Skip));
+    world.ask(home(), deletion("delete")).expect("it is deleted");
+    let next = CreateSchedule { key: None, ..creation(definition(Overlap::Skip)) };
+    world.ask(home(), next).expect("the id is free");
+    for _ in 0..2 {
+        let late = world.ask(home(), deletion("delete")).unwrap();
+        assert!(matches!(late, AnyAnswer::Done(Done { repeat: true, .. })), "{late:?}");
+        assert!(described(&mut world).is_ok(), "the new schedule goes on");
+        world.crash();
+    }
+    world.ask(home(), deletion("another")).expect("it is deleted");
+    assert_eq!(described(&mut world), Err(CallError::NotFound));
+}
+
+#[test]
 fn only_the_operations_of_schedules_change_one() {
     let mut world = created(definition(Overlap::Skip));
     let (key, details) = (None, Vec::new());
