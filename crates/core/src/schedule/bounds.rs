@@ -25,6 +25,8 @@ pub struct ScheduleBounds {
     pub backfills: usize,
     /// Times of one backfill: they are counted when it is asked for.
     pub backfill_times: usize,
+    /// From the first to the last moment of one backfill.
+    pub backfill_span: Duration,
     /// Log rows after which the schedule goes on in a new run: its log must stay short to be read.
     pub rows: u64,
     /// How long a schedule without further times is kept, to be looked at.
@@ -44,6 +46,7 @@ impl Default for ScheduleBounds {
             search_steps: 1_000_000,
             backfills: 10,
             backfill_times: 1_000,
+            backfill_span: Duration::from_secs(10 * 366 * 24 * 3600),
             rows: 500,
             kept_after_end: Duration::from_secs(7 * 24 * 3600),
         }

@@ -373,11 +373,27 @@ impl ScheduleState {
         state
     }
 
-    /// Number of times that a backfill would make up for, at most `limit` and one more.
-    pub(crate) fn backfilled(&self, from: Timestamp, to: Timestamp, limit: usize) -> usize {
-        let Ok(mut times) = self.schedule.spec.times() else { return 0 };
-        let found = times.some_after(just_before(from), limit + 1);
-        found.iter().filter(|at| **at <= to).count()
+    /// Whether the bounds allow a backfill: its times, and how long they are searched for.
+    pub(crate) fn can_backfill(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        bounds: &ScheduleBounds,
+    ) -> bool {
+        // Times of a zone that this version does not know are bounded when they are taken.
+        let Ok(mut times) = self.schedule.spec.times() else { return true };
+        let (mut after, mut found) = (just_before(from), 0);
+        while found <= bounds.backfill_times && times.steps() <= bounds.search_steps {
+            match times.next_after(after) {
+                Search::Found(at) if at <= to => {
+                    found += 1;
+                    after = at;
+                }
+                Search::NoneUntil(until) if until < to => after = until,
+                Search::Found(_) | Search::NoneUntil(_) | Search::Never => return true,
+            }
+        }
+        false
     }
 
     /// The next nominal times, at most `count`. While it is paused: what they would be.

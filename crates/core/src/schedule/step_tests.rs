@@ -385,8 +385,24 @@ fn backfills_follow_their_own_policy_and_are_bounded() {
     assert_eq!(rig.completed(4), [14]);
     assert_eq!((rig.completed(5), rig.state.backfills.len()), (vec![], 0));
     assert_eq!(rig.change(backfill(20, 22, Overlap::AllowAll)), [20, 21, 22]);
-    assert_eq!(rig.state.backfilled(minutes(10), minutes(14), 100), 5);
-    assert_eq!(rig.state.backfilled(minutes(10), minutes(1000), 7), 8);
+}
+
+#[test]
+fn a_backfill_is_counted_also_beyond_what_is_excluded() {
+    let mut excluded = schedule(Overlap::Skip);
+    let bounds = ScheduleBounds { backfill_times: 5, ..ScheduleBounds::default() };
+    let allowed = |schedule: &Schedule, bounds: &ScheduleBounds, to| {
+        Rig::of(schedule.clone()).state.can_backfill(minutes(10), minutes(to), bounds)
+    };
+    assert!(allowed(&excluded, &bounds, 14));
+    assert!(!allowed(&excluded, &bounds, 15));
+    // One search does not pass these hours, in which each second is excluded.
+    excluded.spec.cron = vec!["* * * * * *".into()];
+    excluded.spec.exclusions = vec!["hour=8-11".parse().unwrap()];
+    assert!(allowed(&excluded, &bounds, 4 * 60 - 1), "08:10 to 11:59 has none");
+    assert!(!allowed(&excluded, &bounds, 4 * 60 + 1), "the minute from 12:00 has 60");
+    let few = ScheduleBounds { search_steps: 100_000, ..bounds };
+    assert!(!allowed(&excluded, &few, 4 * 60 - 1), "it is searched for too long");
 }
 
 #[test]

@@ -293,6 +293,10 @@ fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
 
     world.ask(home(), creation(of())).expect("it is created");
     let (from, to) = (Timestamp::EPOCH, world.now);
+    let old = change(&mut world, ScheduleChange::Backfilled { from, to, overlap: None }, None);
+    let problem = old.unwrap_err().to_string();
+    assert!(problem.contains("the limit is 316224000s; divide it"), "{problem}");
+    let from = to.saturating_sub(1001 * MINUTE);
     let long = change(&mut world, ScheduleChange::Backfilled { from, to, overlap: None }, None);
     let problem = long.unwrap_err().to_string();
     assert!(problem.contains("times of the backfill"), "{problem}");
