@@ -29,6 +29,8 @@ pub struct ScheduleBounds {
     pub backfill_span: Duration,
     /// Log rows after which the schedule goes on in a new run: its log must stay short to be read.
     pub rows: u64,
+    /// After how long a schedule whose time zone this version does not know looks again.
+    pub unknown_zone_retry: Duration,
     /// How long a schedule without further times is kept, to be looked at.
     pub kept_after_end: Duration,
 }
@@ -48,6 +50,7 @@ impl Default for ScheduleBounds {
             backfill_times: 1_000,
             backfill_span: Duration::from_secs(10 * 366 * 24 * 3600),
             rows: 500,
+            unknown_zone_retry: Duration::from_secs(3600),
             kept_after_end: Duration::from_secs(7 * 24 * 3600),
         }
     }

@@ -235,7 +235,11 @@ impl<'a> Step<'a> {
             if self.searched_enough() {
                 return Some(backfill);
             }
-            let searched = self.times.as_mut()?.next_after(backfill.after);
+            let Some(times) = &mut self.times else {
+                self.look_again();
+                return Some(backfill);
+            };
+            let searched = times.next_after(backfill.after);
             let nominal = match searched {
                 Search::Never => return None,
                 Search::Found(at) | Search::NoneUntil(at) if at > backfill.until => return None,
@@ -273,7 +277,11 @@ impl<'a> Step<'a> {
             if self.done.missed >= counted {
                 self.done.considered = self.done.considered.max(skip_to);
             }
-            let planned = match self.next_time() {
+            let Some(searched) = self.next_time() else {
+                self.done.next = self.state.next;
+                return self.look_again();
+            };
+            let planned = match searched {
                 Search::Never => return,
                 Search::NoneUntil(until) if until > now => {
                     return self.wake(until);
@@ -305,8 +313,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn next_time(&mut self) -> Search {
-        self.times.as_mut().map_or(Search::Never, |times| times.next_after(self.done.considered))
+    /// `None` if this version does not know the time zone.
+    fn next_time(&mut self) -> Option<Search> {
+        self.times.as_mut().map(|times| times.next_after(self.done.considered))
+    }
+
+    /// A later version, or a node that has it, may know the time zone.
+    fn look_again(&mut self) {
+        self.wake(self.context.now.saturating_add(self.context.bounds.unknown_zone_retry));
     }
 
     fn planned(&mut self, nominal: Timestamp) -> PlannedStart {
@@ -337,8 +351,8 @@ impl<'a> Step<'a> {
     }
 }
 
-fn ended(schedule: &Schedule, remaining: Option<u64>, next: Search) -> bool {
-    !schedule.spec.is_empty() && (remaining == Some(0) || next == Search::Never)
+fn ended(schedule: &Schedule, remaining: Option<u64>, next: Option<Search>) -> bool {
+    !schedule.spec.is_empty() && (remaining == Some(0) || next == Some(Search::Never))
 }
 
 impl ScheduleState {
@@ -348,7 +362,7 @@ impl ScheduleState {
         let due = idle && !self.paused && self.next.is_none() && self.wake_at <= now;
         due && {
             let times = self.schedule.spec.times().ok();
-            let next = times.map_or(Search::Never, |mut times| times.next_after(self.considered));
+            let next = times.map(|mut times| times.next_after(self.considered));
             ended(&self.schedule, self.schedule.remaining, next)
         }
     }

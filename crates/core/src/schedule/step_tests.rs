@@ -369,6 +369,25 @@ fn remaining_starts_count_down_and_then_it_is_over() {
 }
 
 #[test]
+fn a_time_zone_that_this_version_does_not_know_delays_and_ends_nothing() {
+    let mut rig = Rig::new(Overlap::Skip);
+    let known = rig.state.clone();
+    let left = Backfill { after: minutes(0), until: minutes(0), overlap: None };
+    rig.state.schedule.spec.time_zone = "Mars/Olympus".into();
+    rig.state.backfills = vec![left];
+    assert_eq!(rig.at(3), NONE);
+    assert_eq!(rig.state.wake_at, minutes(63), "it looks again");
+    assert_eq!((rig.state.next, rig.state.considered), (known.next, known.considered));
+    assert_eq!(rig.state.backfills, [left]);
+    rig.state.backfills.clear();
+    rig.state.next = None;
+    assert!(!rig.state.may_close(minutes(100_000)));
+    // A version that knows it catches up.
+    rig.state.schedule = known.schedule;
+    assert_eq!(rig.at(4), [1]);
+}
+
+#[test]
 fn backfills_follow_their_own_policy_and_are_bounded() {
     let bounds = ScheduleBounds { waiting: 2, ..ScheduleBounds::default() };
     let mut rig = Rig::with(schedule(Overlap::Skip), bounds, false);
