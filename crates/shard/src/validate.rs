@@ -193,7 +193,15 @@ impl FieldCheck<'_> {
                 let problem = format!("ends at {to}, which is in the future: it is {now}");
                 Err(InvalidField::new("backfill", problem).into())
             }
-            ScheduleChange::Backfilled { .. } => Ok(()),
+            ScheduleChange::Backfilled { from, to, .. } => {
+                let (span, limit) =
+                    (to.saturating_since(*from), self.limits.schedules.backfill_span);
+                if span <= limit {
+                    return Ok(());
+                }
+                let problem = format!("spans {span:?}, the limit is {limit:?}; divide it");
+                Err(InvalidField::new("backfill", problem).into())
+            }
         }
     }
 

@@ -124,9 +124,11 @@ fn check(draft: &Draft<'_>, state: &ScheduleState, change: &ScheduleChange) -> R
         ScheduleChange::Backfilled { from, to, .. } => {
             let open = state.backfills.len();
             Exceeded::check("unfinished backfills of the schedule", open, bounds.backfills)?;
-            let most = bounds.backfill_times;
-            let times = state.backfilled(*from, *to, most).saturating_sub(1);
-            Ok(Exceeded::check("times of the backfill, which can be divided,", times, most)?)
+            if state.can_backfill(*from, *to, bounds) {
+                return Ok(());
+            }
+            let limit = bounds.backfill_times;
+            Ok(Exceeded::check("times of the backfill, which can be divided,", limit, limit)?)
         }
         ScheduleChange::Updated(_)
         | ScheduleChange::Paused { .. }

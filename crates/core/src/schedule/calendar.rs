@@ -156,9 +156,9 @@ impl Matcher {
 
     fn matches_date(&self, date: Date) -> bool {
         has(self.months, date.month())
-            && self.matches_year(date.year())
             && self.days.matches(date)
             && self.weekdays.matches(date)
+            && self.matches_year(date.year())
     }
 
     fn matches_year(&self, year: i16) -> bool {
@@ -173,20 +173,28 @@ impl Matcher {
 
     fn next_date(&self, from: Date) -> Option<Date> {
         let mut date = from;
-        let mut years = 0;
-        while years < YEARS_SEARCHED {
+        for _ in 0..=YEARS_SEARCHED {
             if !self.matches_year(date.year()) {
                 date = Date::new(self.next_year(date.year())?, 1, 1).ok()?;
             }
+            if let Some(found) = self.next_date_of_year(date) {
+                return Some(found);
+            }
+            date = date.last_of_year().tomorrow().ok()?;
+        }
+        None
+    }
+
+    /// First date at or after `from` in its year, which matches.
+    fn next_date_of_year(&self, from: Date) -> Option<Date> {
+        let mut date = from;
+        while date.year() == from.year() {
             if !has(self.months, date.month()) {
                 date = date.last_of_month().tomorrow().ok()?;
-            } else if self.matches_date(date) {
+            } else if self.days.matches(date) && self.weekdays.matches(date) {
                 return Some(date);
             } else {
                 date = date.tomorrow().ok()?;
-            }
-            if date == date.first_of_year() {
-                years += 1;
             }
         }
         None
@@ -195,8 +203,8 @@ impl Matcher {
     /// First year after `year` that matches.
     fn next_year(&self, year: i16) -> Option<i16> {
         let year = u32::try_from(year).unwrap_or_default();
-        let next = |span: &Span| span.numbers().find(|number| *number > year);
-        self.years.iter().filter_map(next).min().and_then(|year| i16::try_from(year).ok())
+        let next = self.years.iter().filter_map(|span| span.next_after(year)).min();
+        next.and_then(|year| i16::try_from(year).ok())
     }
 
     /// First time of the day at or after `from` that matches.

@@ -9,6 +9,7 @@ use crate::{
     event::RunSpec,
     ids::{NamespaceId, WorkflowId, WorkflowKey},
     limits::{InvalidField, Limits},
+    payload::{map_size, size},
     time::Timestamp,
 };
 
@@ -78,6 +79,14 @@ impl Schedule {
         self.catch_up.unwrap_or(CATCH_UP_DEFAULT)
     }
 
+    /// Bytes that each start copies.
+    pub(super) fn start_bytes(&self) -> usize {
+        let run = &self.run;
+        let maps = map_size(&run.header) + map_size(&run.memo) + map_size(&run.search_attributes);
+        let types = run.retry.iter().flat_map(|policy| &policy.non_retryable_types);
+        (size(&run.input) + maps).memory() + types.map(String::len).sum::<usize>()
+    }
+
     /// Refuses a schedule that is malformed, too large, or never due.
     pub fn check(&self, limits: &Limits, now: Timestamp) -> Result<(), InvalidField> {
         self.spec.check(now)?;
@@ -88,6 +97,15 @@ impl Schedule {
             return Err(InvalidField::new("workflow id", RESERVED));
         }
         limits.check_spec(&self.run)?;
+        let (bytes, limit) = (self.start_bytes(), limits.schedules.run_bytes);
+        if bytes > limit {
+            let parts = "input, header, memo, search attributes and retry policy";
+            let problem = format!(
+                "takes {bytes} bytes of {parts}, the limit is {limit} because each start copies them; \
+                 pass a reference to large data"
+            );
+            return Err(InvalidField::new("workflow of the schedule", problem));
+        }
         if self.run.cron.is_some() {
             let problem = "does not go with a schedule; put the expression into its times";
             return Err(InvalidField::new("cron of the workflow", problem));

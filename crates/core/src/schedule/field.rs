@@ -54,6 +54,13 @@ impl Span {
     pub(super) fn numbers(self) -> impl Iterator<Item = u32> {
         (self.first..=self.last).step_by(usize::try_from(self.step).unwrap_or(usize::MAX))
     }
+
+    /// First number after `number`.
+    pub(super) fn next_after(self, number: u32) -> Option<u32> {
+        let steps = number.checked_sub(self.first).map_or(0, |passed| passed / self.step + 1);
+        let next = steps.checked_mul(self.step)?.checked_add(self.first)?;
+        (next <= self.last).then_some(next)
+    }
 }
 
 impl FieldRange {

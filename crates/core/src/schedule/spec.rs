@@ -33,13 +33,17 @@ pub struct Spec {
     pub time_zone: String,
 }
 
-/// Rules of one kind: each is searched whenever the schedule is due.
-const RULES_MAX: usize = 100;
+/// Rules of one kind: each is searched whenever the schedule acts.
+const RULES_MAX: usize = 20;
+/// Exclusions are only compared with times, and a list of holidays is long.
+const EXCLUSIONS_MAX: usize = 100;
 /// Bytes of a cron expression or a calendar.
 const RULE_BYTES: usize = 1000;
 const JITTER_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Searches of single rules for one time. A specification that excludes most of its times needs many.
-const SEARCHES_MAX: usize = 2_000;
+/// Steps of the search for one time. A specification that excludes most of its times needs many.
+const STEPS_MAX: u64 = 40_000;
+/// Steps that one search of a rule counts beside one for each day that it passes.
+const STEPS_OF_SEARCH: u64 = 20;
 
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +63,9 @@ impl Spec {
 
     /// Refuses a specification that is malformed or never matches after `now`.
     pub fn check(&self, now: Timestamp) -> Result<(), InvalidField> {
-        let times = self.times()?;
+        self.check_bounds()?;
+        let mut times = self.times()?;
+        self.check_each_rule()?;
         if !times.rules.is_empty() && times.next_after(now) == Search::Never {
             let problem =
                 "matches no time from now on; look at its fields, exclusions, start and end";
@@ -68,9 +74,30 @@ impl Spec {
         Ok(())
     }
 
+    /// Refuses a rule that never matches: each search would look for it in vain, for decades.
+    fn check_each_rule(&self) -> Result<(), InvalidField> {
+        let cron = self.cron.iter().map(|text| {
+            let one = Self { cron: vec![text.clone()], ..self.without_rules() };
+            ("cron", format!("{text:?}"), one)
+        });
+        let calendars = self.calendars.iter().map(|calendar| {
+            let one = Self { calendars: vec![calendar.clone()], ..self.without_rules() };
+            ("calendar", format!("\"{calendar}\""), one)
+        });
+        for (field, rule, one) in cron.chain(calendars) {
+            if one.times()?.next_after(Timestamp::EPOCH) == Search::Never {
+                return Err(InvalidField::new(field, format!("{rule} never matches a time")));
+            }
+        }
+        Ok(())
+    }
+
+    fn without_rules(&self) -> Self {
+        Self { time_zone: self.time_zone.clone(), ..Self::default() }
+    }
+
     /// The same, ready to be searched.
     pub fn times(&self) -> Result<Times, InvalidField> {
-        self.check_bounds()?;
         let zone = Zone::named(&self.time_zone)
             .map_err(|problem| InvalidField::new("time zone", problem))?;
         let mut rules = Vec::new();
@@ -96,19 +123,21 @@ impl Spec {
         let exclusions = self.exclusions.iter().map(excluded).collect::<Result<_, _>>()?;
         let (start_at, end_at) = (self.start_at, self.end_at);
         let jitter = self.jitter.unwrap_or_default();
-        Ok(Times { rules, exclusions, zone, start_at, end_at, jitter })
+        let known = vec![None; rules.len()];
+        let asked = Timestamp::EPOCH;
+        Ok(Times { rules, exclusions, zone, start_at, end_at, jitter, known, asked, steps: 0 })
     }
 
     fn check_bounds(&self) -> Result<(), InvalidField> {
         let counts = [
-            ("cron", self.cron.len()),
-            ("calendar", self.calendars.len()),
-            ("interval", self.intervals.len()),
-            ("exclusion", self.exclusions.len()),
+            ("cron", self.cron.len(), RULES_MAX),
+            ("calendar", self.calendars.len(), RULES_MAX),
+            ("interval", self.intervals.len(), RULES_MAX),
+            ("exclusion", self.exclusions.len(), EXCLUSIONS_MAX),
         ];
-        for (field, count) in counts {
-            if count > RULES_MAX {
-                let problem = format!("is given {count} times, the limit is {RULES_MAX}");
+        for (field, count, limit) in counts {
+            if count > limit {
+                let problem = format!("is given {count} times, the limit is {limit}");
                 return Err(InvalidField::new(field, problem));
             }
         }
@@ -137,7 +166,8 @@ impl Spec {
     }
 }
 
-/// A specification that can be searched.
+/// A specification that can be searched. It remembers what it found: while later and later times are
+/// asked for, each rule is searched only when its last time has passed.
 #[derive(Clone, Debug)]
 pub struct Times {
     rules: Vec<Rule>,
@@ -146,46 +176,69 @@ pub struct Times {
     start_at: Option<Timestamp>,
     end_at: Option<Timestamp>,
     jitter: Duration,
+    /// The first time of each rule after `asked`, once it was searched.
+    known: Vec<Option<Timestamp>>,
+    asked: Timestamp,
+    /// Steps of all searches so far.
+    steps: u64,
 }
 
 impl Times {
     /// First time after `after`.
-    pub fn next_after(&self, after: Timestamp) -> Search {
+    pub fn next_after(&mut self, after: Timestamp) -> Search {
         let before_start = self.start_at.map(|start| start - Duration::from_nanos(1));
         let mut after = before_start.map_or(after, |before| after.max(before));
-        let mut next: Vec<_> = vec![None; self.rules.len()];
-        let mut searches = 0;
+        let most = self.steps.saturating_add(STEPS_MAX);
         loop {
-            for (rule, next) in self.rules.iter().zip(&mut next) {
-                if next.is_none_or(|next| next <= after) {
-                    *next = Some(rule.next_after(after).unwrap_or(Timestamp::NEVER));
-                    searches += 1;
-                }
-            }
-            let first = next.iter().flatten().min().copied().unwrap_or(Timestamp::NEVER);
+            let first = self.first_after(after);
             if first.is_never() || self.end_at.is_some_and(|end| first > end) {
                 return Search::Never;
             }
             let Some(skip_to) = self.excluded_until(first) else { return Search::Found(first) };
             after = skip_to;
-            if searches > SEARCHES_MAX {
+            if self.steps > most {
                 return Search::NoneUntil(after);
             }
         }
     }
 
+    /// First time of any rule after `after`, excluded or not.
+    fn first_after(&mut self, after: Timestamp) -> Timestamp {
+        if after < self.asked {
+            self.known.fill(None);
+        }
+        self.asked = after;
+        for (rule, known) in self.rules.iter().zip(&mut self.known) {
+            if known.is_none_or(|known| known <= after) {
+                let found = rule.next_after(after);
+                let passed = found.map_or(0, |found| found.saturating_since(after).as_secs());
+                self.steps += STEPS_OF_SEARCH + passed / (24 * 3600);
+                *known = Some(found.unwrap_or(Timestamp::NEVER));
+            }
+        }
+        self.known.iter().flatten().min().copied().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Steps of all searches so far: about one for each day that was looked at.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Up to `count` times after `after`.
-    pub fn some_after(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
-        let next = |after: &Timestamp| match self.next_after(*after) {
-            Search::Found(at) => Some(at),
-            Search::NoneUntil(_) | Search::Never => None,
-        };
-        std::iter::successors(next(&after), next).take(count).collect()
+    pub fn some_after(&mut self, mut after: Timestamp, count: usize) -> Vec<Timestamp> {
+        let mut found = Vec::new();
+        while found.len() < count
+            && let Search::Found(at) = self.next_after(after)
+        {
+            found.push(at);
+            after = at;
+        }
+        found
     }
 
     /// When the start for a nominal time is due: delayed by a fraction of the jitter that follows from
     /// the schedule and the time alone, and never as late as the next nominal time.
-    pub fn delayed(&self, schedule: &str, nominal: Timestamp) -> Timestamp {
+    pub fn delayed(&mut self, schedule: &str, nominal: Timestamp) -> Timestamp {
         if self.jitter.is_zero() {
             return nominal;
         }

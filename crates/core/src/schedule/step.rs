@@ -55,6 +55,9 @@ struct Step<'a> {
     done: ScheduleStepped,
     /// Number of open runs, those that this step starts included.
     open: usize,
+    /// Most starts of this step, and most open runs, by their number and their bytes.
+    starts_max: usize,
+    running_max: usize,
     /// How many times may still be considered.
     budget: usize,
     /// Whether there is more to do than one step may.
@@ -84,13 +87,17 @@ impl<'a> Step<'a> {
             skipped: 0,
             missed: 0,
         };
+        let bounds = context.bounds;
+        let each = state.schedule.start_bytes().max(1);
         Self {
             state,
             context,
+            starts_max: bounds.starts.min((bounds.start_bytes / each).max(1)),
+            running_max: bounds.running.min((bounds.running_bytes / each).max(1)),
             times: state.schedule.spec.times().ok(),
             done,
             open: state.running.len(),
-            budget: context.bounds.times,
+            budget: bounds.times,
             unfinished: false,
         }
     }
@@ -110,7 +117,10 @@ impl<'a> Step<'a> {
         match policy {
             Overlap::AllowAll => match self.room(Overlap::AllowAll) {
                 Room::Now => self.start(planned),
-                Room::Soon | Room::Later => self.done.waiting.push(planned),
+                room @ (Room::Soon | Room::Later) => {
+                    self.unfinished |= matches!(room, Room::Soon);
+                    self.done.waiting.push(planned);
+                }
             },
             _ if self.open == 0 && !others_wait => self.start(planned),
             Overlap::Skip => self.done.skipped += 1,
@@ -180,8 +190,8 @@ impl<'a> Step<'a> {
     fn room(&self, policy: Overlap) -> Room {
         let bounds = self.context.bounds;
         match policy {
-            Overlap::AllowAll if self.open >= bounds.running => Room::Later,
-            Overlap::AllowAll if self.done.started.len() >= bounds.starts => Room::Soon,
+            Overlap::AllowAll if self.open >= self.running_max => Room::Later,
+            Overlap::AllowAll if self.done.started.len() >= self.starts_max => Room::Soon,
             Overlap::BufferAll if self.open > 0 && self.done.waiting.len() >= bounds.waiting => {
                 Room::Later
             }
@@ -201,6 +211,14 @@ impl<'a> Step<'a> {
         self.budget > 0 && matches!(room, Room::Now)
     }
 
+    /// Whether further searches are left to the next step. The first one never is.
+    fn searched_enough(&mut self) -> bool {
+        let steps = self.times.as_ref().map_or(0, Times::steps);
+        let enough = steps > self.context.bounds.search_steps;
+        self.unfinished |= enough;
+        enough
+    }
+
     fn take_backfills(&mut self) {
         for backfill in &self.state.backfills {
             if let Some(rest) = self.take_backfill(*backfill) {
@@ -214,7 +232,14 @@ impl<'a> Step<'a> {
         let overlap = backfill.overlap;
         let policy = overlap.unwrap_or_else(|| self.state.schedule.overlap());
         loop {
-            let searched = self.times.as_ref()?.next_after(backfill.after);
+            if self.searched_enough() {
+                return Some(backfill);
+            }
+            let Some(times) = &mut self.times else {
+                self.look_again();
+                return Some(backfill);
+            };
+            let searched = times.next_after(backfill.after);
             let nominal = match searched {
                 Search::Never => return None,
                 Search::Found(at) | Search::NoneUntil(at) if at > backfill.until => return None,
@@ -245,11 +270,18 @@ impl<'a> Step<'a> {
         let skip_to = just_before(too_late.saturating_sub(jitter));
         let counted = u64::try_from(self.context.bounds.times).unwrap_or(u64::MAX);
         while !self.state.paused && self.done.remaining != Some(0) {
+            if self.searched_enough() {
+                return;
+            }
             // After a long downtime the times that are too late are not all counted.
             if self.done.missed >= counted {
                 self.done.considered = self.done.considered.max(skip_to);
             }
-            let planned = match self.next_time() {
+            let Some(searched) = self.next_time() else {
+                self.done.next = self.state.next;
+                return self.look_again();
+            };
+            let planned = match searched {
                 Search::Never => return,
                 Search::NoneUntil(until) if until > now => {
                     return self.wake(until);
@@ -281,13 +313,19 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn next_time(&self) -> Search {
-        self.times.as_ref().map_or(Search::Never, |times| times.next_after(self.done.considered))
+    /// `None` if this version does not know the time zone.
+    fn next_time(&mut self) -> Option<Search> {
+        self.times.as_mut().map(|times| times.next_after(self.done.considered))
     }
 
-    fn planned(&self, nominal: Timestamp) -> PlannedStart {
+    /// A later version, or a node that has it, may know the time zone.
+    fn look_again(&mut self) {
+        self.wake(self.context.now.saturating_add(self.context.bounds.unknown_zone_retry));
+    }
+
+    fn planned(&mut self, nominal: Timestamp) -> PlannedStart {
         let schedule = self.context.workflow.to_string();
-        let delayed = self.times.as_ref().map(|times| times.delayed(&schedule, nominal));
+        let delayed = self.times.as_mut().map(|times| times.delayed(&schedule, nominal));
         PlannedStart { nominal, at: delayed.unwrap_or(nominal), overlap: None, manual: false }
     }
 
@@ -306,15 +344,15 @@ impl<'a> Step<'a> {
     }
 
     /// Whether nothing will ever happen by itself, although something was to.
-    fn over(&self) -> bool {
+    fn over(&mut self) -> bool {
         let idle = self.open == 0 && self.done.waiting.is_empty() && self.done.backfills.is_empty();
         let ends = idle && !self.state.paused && self.done.next.is_none();
         ends && ended(&self.state.schedule, self.done.remaining, self.next_time())
     }
 }
 
-fn ended(schedule: &Schedule, remaining: Option<u64>, next: Search) -> bool {
-    !schedule.spec.is_empty() && (remaining == Some(0) || next == Search::Never)
+fn ended(schedule: &Schedule, remaining: Option<u64>, next: Option<Search>) -> bool {
+    !schedule.spec.is_empty() && (remaining == Some(0) || next == Some(Search::Never))
 }
 
 impl ScheduleState {
@@ -324,7 +362,7 @@ impl ScheduleState {
         let due = idle && !self.paused && self.next.is_none() && self.wake_at <= now;
         due && {
             let times = self.schedule.spec.times().ok();
-            let next = times.map_or(Search::Never, |times| times.next_after(self.considered));
+            let next = times.map(|mut times| times.next_after(self.considered));
             ended(&self.schedule, self.schedule.remaining, next)
         }
     }
@@ -349,11 +387,27 @@ impl ScheduleState {
         state
     }
 
-    /// Number of times that a backfill would make up for, at most `limit` and one more.
-    pub(crate) fn backfilled(&self, from: Timestamp, to: Timestamp, limit: usize) -> usize {
-        let Ok(times) = self.schedule.spec.times() else { return 0 };
-        let found = times.some_after(just_before(from), limit + 1);
-        found.iter().filter(|at| **at <= to).count()
+    /// Whether the bounds allow a backfill: its times, and how long they are searched for.
+    pub(crate) fn can_backfill(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        bounds: &ScheduleBounds,
+    ) -> bool {
+        // Times of a zone that this version does not know are bounded when they are taken.
+        let Ok(mut times) = self.schedule.spec.times() else { return true };
+        let (mut after, mut found) = (just_before(from), 0);
+        while found <= bounds.backfill_times && times.steps() <= bounds.search_steps {
+            match times.next_after(after) {
+                Search::Found(at) if at <= to => {
+                    found += 1;
+                    after = at;
+                }
+                Search::NoneUntil(until) if until < to => after = until,
+                Search::Found(_) | Search::NoneUntil(_) | Search::Never => return true,
+            }
+        }
+        false
     }
 
     /// The next nominal times, at most `count`. While it is paused: what they would be.
@@ -362,6 +416,6 @@ impl ScheduleState {
         let left = self.schedule.remaining.and_then(|left| usize::try_from(left).ok());
         let count = left.map_or(count, |left| count.min(left));
         let times = self.schedule.spec.times().ok();
-        times.map_or_else(Vec::new, |times| times.some_after(after, count))
+        times.map_or_else(Vec::new, |mut times| times.some_after(after, count))
     }
 }

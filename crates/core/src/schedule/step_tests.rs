@@ -11,6 +11,7 @@ use crate::{
     event::{CancelMode, RunSpec},
     ids::{RunId, WorkflowKey},
     limits::Limits,
+    payload::Payload,
     time::Timestamp,
 };
 
@@ -40,6 +41,10 @@ fn schedule(overlap: Overlap) -> Schedule {
         pause_on_failure: false,
         remaining: None,
     }
+}
+
+fn of_bytes(count: usize) -> Vec<Payload> {
+    vec![Payload { data: vec![0; count].into(), ..Payload::default() }]
 }
 
 impl Rig {
@@ -258,6 +263,50 @@ fn what_bounds_leave_no_room_for_comes_later() {
 }
 
 #[test]
+fn starts_are_bounded_by_their_bytes() {
+    let mut large = schedule(Overlap::AllowAll);
+    large.run.input = of_bytes(1000);
+    let bounds =
+        ScheduleBounds { start_bytes: 2500, running_bytes: 5500, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(large.clone(), bounds.clone(), false);
+    rig.now = minutes(8);
+    assert_eq!(rig.step(), [1, 2]);
+    assert_eq!(rig.settle().len(), 3, "five are open");
+    assert_eq!(rig.completed(1), [6]);
+
+    // One always starts.
+    let bounds = ScheduleBounds { start_bytes: 1, running_bytes: 1, ..bounds };
+    let mut rig = Rig::with(large, bounds, false);
+    rig.now = minutes(2);
+    assert_eq!(rig.settle(), [1]);
+    assert_eq!(rig.completed(1), [2]);
+}
+
+#[test]
+fn what_waits_starts_in_steps_once_it_may_overlap() {
+    let bounds = ScheduleBounds { starts: 2, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(schedule(Overlap::BufferAll), bounds, false);
+    rig.now = minutes(6);
+    assert_eq!(rig.settle(), [1]);
+    let update = ScheduleChange::Updated(Box::new(schedule(Overlap::AllowAll)));
+    assert_eq!(rig.change(update), [2, 3]);
+    assert_eq!(rig.settle(), [4, 5, 6]);
+}
+
+#[test]
+fn searches_of_one_step_are_bounded_and_the_next_goes_on() {
+    let bounds = ScheduleBounds { search_steps: 30, ..ScheduleBounds::default() };
+    let mut rig = Rig::with(schedule(Overlap::AllowAll), bounds, false);
+    rig.now = minutes(5);
+    assert_eq!(rig.step(), [1, 2]);
+    assert_eq!(rig.state.wake_at, rig.now);
+    assert_eq!(rig.settle(), [3, 4, 5]);
+    assert_eq!(rig.change(backfill(0, 3, Overlap::AllowAll)), [0, 1]);
+    assert_eq!(rig.settle(), [2, 3]);
+    assert_eq!((rig.state.wake_at, rig.state.backfills.len()), (minutes(6), 0));
+}
+
+#[test]
 fn a_trigger_starts_now_also_while_paused() {
     let mut rig = Rig::with(schedule(Overlap::Skip), ScheduleBounds::default(), true);
     assert_eq!(rig.state.wake_at, rig.now);
@@ -320,6 +369,25 @@ fn remaining_starts_count_down_and_then_it_is_over() {
 }
 
 #[test]
+fn a_time_zone_that_this_version_does_not_know_delays_and_ends_nothing() {
+    let mut rig = Rig::new(Overlap::Skip);
+    let known = rig.state.clone();
+    let left = Backfill { after: minutes(0), until: minutes(0), overlap: None };
+    rig.state.schedule.spec.time_zone = "Mars/Olympus".into();
+    rig.state.backfills = vec![left];
+    assert_eq!(rig.at(3), NONE);
+    assert_eq!(rig.state.wake_at, minutes(63), "it looks again");
+    assert_eq!((rig.state.next, rig.state.considered), (known.next, known.considered));
+    assert_eq!(rig.state.backfills, [left]);
+    rig.state.backfills.clear();
+    rig.state.next = None;
+    assert!(!rig.state.may_close(minutes(100_000)));
+    // A version that knows it catches up.
+    rig.state.schedule = known.schedule;
+    assert_eq!(rig.at(4), [1]);
+}
+
+#[test]
 fn backfills_follow_their_own_policy_and_are_bounded() {
     let bounds = ScheduleBounds { waiting: 2, ..ScheduleBounds::default() };
     let mut rig = Rig::with(schedule(Overlap::Skip), bounds, false);
@@ -336,8 +404,24 @@ fn backfills_follow_their_own_policy_and_are_bounded() {
     assert_eq!(rig.completed(4), [14]);
     assert_eq!((rig.completed(5), rig.state.backfills.len()), (vec![], 0));
     assert_eq!(rig.change(backfill(20, 22, Overlap::AllowAll)), [20, 21, 22]);
-    assert_eq!(rig.state.backfilled(minutes(10), minutes(14), 100), 5);
-    assert_eq!(rig.state.backfilled(minutes(10), minutes(1000), 7), 8);
+}
+
+#[test]
+fn a_backfill_is_counted_also_beyond_what_is_excluded() {
+    let mut excluded = schedule(Overlap::Skip);
+    let bounds = ScheduleBounds { backfill_times: 5, ..ScheduleBounds::default() };
+    let allowed = |schedule: &Schedule, bounds: &ScheduleBounds, to| {
+        Rig::of(schedule.clone()).state.can_backfill(minutes(10), minutes(to), bounds)
+    };
+    assert!(allowed(&excluded, &bounds, 14));
+    assert!(!allowed(&excluded, &bounds, 15));
+    // One search does not pass these hours, in which each second is excluded.
+    excluded.spec.cron = vec!["* * * * * *".into()];
+    excluded.spec.exclusions = vec!["hour=8-11".parse().unwrap()];
+    assert!(allowed(&excluded, &bounds, 4 * 60 - 1), "08:10 to 11:59 has none");
+    assert!(!allowed(&excluded, &bounds, 4 * 60 + 1), "the minute from 12:00 has 60");
+    let few = ScheduleBounds { search_steps: 100_000, ..bounds };
+    assert!(!allowed(&excluded, &few, 4 * 60 - 1), "it is searched for too long");
 }
 
 #[test]
@@ -395,6 +479,9 @@ fn bad_schedules_are_refused_with_field_and_bound() {
     assert_eq!(refused(|bad| bad.run.queue.clear()), "queue is empty");
     let cron = refused(|bad| bad.run.cron = Some("@daily".into()));
     assert!(cron.starts_with("cron of the workflow does not go with a schedule"), "{cron}");
+    let large = refused(|bad| bad.run.input = of_bytes(300_000));
+    assert!(large.starts_with("workflow of the schedule takes 300"), "{large}");
+    assert!(large.contains("the limit is 262144") && large.contains("pass a reference"), "{large}");
     let window = refused(|bad| bad.catch_up = Some(Duration::from_secs(9)));
     assert_eq!(window, "catch-up window is 9s, not in 10s to 315360000s");
     let none = refused(|bad| bad.remaining = Some(0));

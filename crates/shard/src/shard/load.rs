@@ -385,7 +385,7 @@ impl Shard {
                     self.start_first(ticket, *start);
                 }
                 RunOperation::CreateSchedule(create) if *error == CallError::NotFound => {
-                    self.begin_schedule(ticket, &create, 1);
+                    self.begin_schedule(ticket, &create, 1, Vec::new());
                 }
                 _ => self.reply(ticket, Err(error.clone())),
             },

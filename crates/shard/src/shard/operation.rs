@@ -65,7 +65,7 @@ impl Shard {
     }
 
     /// Whether a termination that names no run has ended an earlier run than the current one.
-    fn ended_earlier(&self, run: RunId, key: Option<&Key>) -> bool {
+    pub(super) fn ended_earlier(&self, run: RunId, key: Option<&Key>) -> bool {
         self.memory.cache.peek(run).is_some_and(|entry| entry.run.ended_earlier(key))
     }
 

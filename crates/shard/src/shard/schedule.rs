@@ -2,11 +2,11 @@
 
 use abide_core::{
     event::RunTerminated,
-    ids::RunId,
+    ids::{Key, RunId},
     operation::{
         AnyAnswer, CallError, ChangeSchedule, CreateSchedule, DeleteSchedule, Done, Ticket,
     },
-    run::{self, Input, Refusal, Reply},
+    run::{self, Input, Refusal, Reply, StartRun},
 };
 
 use super::Shard;
@@ -17,6 +17,7 @@ impl Shard {
     pub(super) fn create_schedule(&mut self, head: RunId, ticket: Ticket, create: &CreateSchedule) {
         let Some(entry) = self.memory.cache.peek(head) else { return };
         let (open, ordinal) = (entry.run.open(), entry.run.ordinal + 1);
+        let end_keys = entry.run.end_keys(&self.limits);
         match entry.run.created_by(create) {
             Err(refusal) => self.reply_after(head, ticket, Err(refusal.into())),
             Ok(true) => self.schedule_done(head, ticket, Ok(Reply::Repeat)),
@@ -25,15 +26,22 @@ impl Shard {
                 let error = CallError::AlreadyExists { workflow, run: head };
                 self.reply_after(head, ticket, Err(error));
             }
-            Ok(false) => self.begin_schedule(ticket, create, ordinal),
+            Ok(false) => self.begin_schedule(ticket, create, ordinal, end_keys),
         }
     }
 
-    pub(super) fn begin_schedule(&mut self, ticket: Ticket, create: &CreateSchedule, ordinal: u64) {
+    /// `end_keys` are those of the requests that deleted earlier schedules of this id.
+    pub(super) fn begin_schedule(
+        &mut self,
+        ticket: Ticket,
+        create: &CreateSchedule,
+        ordinal: u64,
+        end_keys: Vec<Key>,
+    ) {
         let run = self.draw_run();
         let context = Self::context(&self.moment, &self.limits);
         let start = run::begin_schedule(&context, create, run, ordinal);
-        self.begin(start);
+        self.begin(StartRun { terminate_keys: end_keys, ..start });
         self.schedule_done(run, ticket, Ok(Reply::Done));
     }
 
@@ -46,6 +54,9 @@ impl Shard {
 
     pub(super) fn delete_schedule(&mut self, run: RunId, ticket: Ticket, asked: DeleteSchedule) {
         let DeleteSchedule { identity, key, .. } = asked;
+        if self.ended_earlier(run, key.as_ref()) {
+            return self.schedule_done(run, ticket, Ok(Reply::Repeat));
+        }
         let reason = "the schedule was deleted".to_owned();
         let deleted = RunTerminated { reason, identity, key, ..RunTerminated::default() };
         let reply = self.decide(run, Input::Terminate(deleted));

@@ -224,6 +224,22 @@ fn it_can_be_deleted_and_created_again_and_what_it_started_goes_on() {
 }
 
 #[test]
+fn a_repeated_deletion_spares_a_schedule_that_was_created_since() {
+    let mut world = created(definition(Overlap::Skip));
+    world.ask(home(), deletion("delete")).expect("it is deleted");
+    let next = CreateSchedule { key: None, ..creation(definition(Overlap::Skip)) };
+    world.ask(home(), next).expect("the id is free");
+    for _ in 0..2 {
+        let late = world.ask(home(), deletion("delete")).unwrap();
+        assert!(matches!(late, AnyAnswer::Done(Done { repeat: true, .. })), "{late:?}");
+        assert!(described(&mut world).is_ok(), "the new schedule goes on");
+        world.crash();
+    }
+    world.ask(home(), deletion("another")).expect("it is deleted");
+    assert_eq!(described(&mut world), Err(CallError::NotFound));
+}
+
+#[test]
 fn only_the_operations_of_schedules_change_one() {
     let mut world = created(definition(Overlap::Skip));
     let (key, details) = (None, Vec::new());
@@ -266,8 +282,8 @@ fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
     assert!(refused(&mut world, zone).starts_with("time zone \"Mars\" is no time zone; use"));
     let past = times(Spec { end_at: Some(Timestamp::EPOCH), ..of().spec });
     assert!(refused(&mut world, past).starts_with("schedule matches no time from now on"));
-    let many = times(Spec { cron: vec!["@daily".into(); 101], ..Spec::default() });
-    assert_eq!(refused(&mut world, many), "cron is given 101 times, the limit is 100");
+    let many = times(Spec { cron: vec!["@daily".into(); 21], ..Spec::default() });
+    assert_eq!(refused(&mut world, many), "cron is given 21 times, the limit is 20");
     let late = Schedule { catch_up: Some(Duration::from_secs(1)), ..of() };
     assert!(refused(&mut world, late).starts_with("catch-up window is 1s, not in 10s to"));
     let none = Schedule { remaining: Some(0), ..of() };
@@ -277,6 +293,10 @@ fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
 
     world.ask(home(), creation(of())).expect("it is created");
     let (from, to) = (Timestamp::EPOCH, world.now);
+    let old = change(&mut world, ScheduleChange::Backfilled { from, to, overlap: None }, None);
+    let problem = old.unwrap_err().to_string();
+    assert!(problem.contains("the limit is 316224000s; divide it"), "{problem}");
+    let from = to.saturating_sub(1001 * MINUTE);
     let long = change(&mut world, ScheduleChange::Backfilled { from, to, overlap: None }, None);
     let problem = long.unwrap_err().to_string();
     assert!(problem.contains("times of the backfill"), "{problem}");

@@ -416,9 +416,11 @@ fn operated(ledger: &Ledger, asked: &RunOperation, run: RunId) -> Checked {
         RunOperation::Reset(asked) => course::reset_is_durable(ledger, asked.key.as_ref(), run),
         RunOperation::CreateSchedule(asked) => schedule_knows(ledger, run, asked.key.as_ref()),
         RunOperation::ChangeSchedule(asked) => schedule_knows(ledger, run, asked.key.as_ref()),
-        RunOperation::DeleteSchedule(_) => {
+        RunOperation::DeleteSchedule(asked) => {
             let story = story(ledger, run)?;
-            durable(story, !story.run.open(), "the end of the schedule")
+            // A repeat is answered by a schedule that was created since.
+            let ended = !story.run.open() || story.run.ended_earlier(asked.key.as_ref());
+            durable(story, ended, "the end of the schedule")
         }
         RunOperation::Delete(_) => course::deletion_is_durable(ledger, run),
         _ => Ok(()),

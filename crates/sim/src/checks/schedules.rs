@@ -143,7 +143,7 @@ fn all_times_came(schedule: &[&Story], starts: usize) -> Result<(), String> {
     if begun.schedule.remaining.is_some() {
         return Ok(());
     }
-    let times = begun.schedule.spec.times().map_err(|invalid| invalid.to_string())?;
+    let mut times = begun.schedule.spec.times().map_err(|invalid| invalid.to_string())?;
     let times = times.some_after(begun.created_at, MANY).len();
     let left_out = usize::try_from(end.skipped + end.missed).unwrap_or(usize::MAX);
     if starts + left_out == times {
