@@ -66,16 +66,15 @@ fn judge(ledger: &Ledger, schedule: &[&Story]) -> Result<(), String> {
     let outcomes: BTreeMap<_, _> =
         schedule.iter().flat_map(|story| &story.schedule.outcomes).collect();
     let changes: Vec<_> = schedule.iter().flat_map(|story| &story.schedule.changes).collect();
-    // A schedule that was deleted records no outcomes any more.
-    let refused_after_its_end = schedule.last().is_some_and(|story| !story.run.open())
-        && schedule.iter().any(|story| story.settled.values().any(|delivered| !delivered));
+    // A schedule that was deleted does not record any more that a start was refused.
+    let untold = schedule.last().is_some_and(|story| !story.run.open());
     for start in &starts {
         let same = starts.iter().filter(|other| other.nominal == start.nominal).count();
         if same > 1 + backfills(&changes, start.nominal) {
             return Err(format!("{} starts {same} times", start.nominal));
         }
         let outcome = outcomes.get(&start.number).copied();
-        runs_as_told(ledger, start, outcome, refused_after_its_end)?;
+        runs_as_told(ledger, start, outcome, untold)?;
     }
     knows_what_is_open(ledger, schedule, &starts)?;
     if changes.is_empty() { all_times_came(schedule, starts.len()) } else { Ok(()) }
@@ -97,7 +96,7 @@ fn runs_as_told(
     ledger: &Ledger,
     start: &ScheduledRun,
     outcome: Option<&ScheduledOutcome>,
-    may_have_failed: bool,
+    untold: bool,
 ) -> Result<(), String> {
     let failed = matches!(outcome, Some(ScheduledOutcome::NotStarted { .. }));
     match ledger.stories.get(&start.run) {
@@ -105,7 +104,7 @@ fn runs_as_told(
         Some(story) if story.run.workflow.workflow != start.workflow => {
             Err(format!("start {} has another id", start.number))
         }
-        None if !failed && !may_have_failed => Err(format!("start {} never ran", start.number)),
+        None if !failed && !untold => Err(format!("start {} never ran", start.number)),
         Some(_) | None => Ok(()),
     }
 }
