@@ -47,7 +47,7 @@ fn a_schedule_is_created_looked_at_changed_and_deleted() {
     let span = "--from 2026-01-01T00:00:00Z --to 2026-01-01T02:59:59Z";
     engine.run(&format!("schedule backfill office {span}")).good();
     until(&engine, "office", |office| office["starts"] == 4);
-    let long = "schedule backfill office --from 1990-01-01T00:00:00Z --to 2026-01-01T00:00:00Z";
+    let long = "schedule backfill office --from 2020-01-01T00:00:00Z --to 2026-01-01T00:00:00Z";
     compare("schedule_backfill_long", &engine.run(long).bad(1));
 
     compare("schedule_delete", &engine.run("schedule delete office").good());
